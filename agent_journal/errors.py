@@ -1,0 +1,55 @@
+"""Every error a user can meet, as a sentence they can act on.
+
+JournalError
+├── BadQuery            the query cannot be understood; points at the place
+├── BadConfig           config.toml or an environment variable is wrong
+├── UnreadableSource    one agent's file cannot be read; the run goes on
+├── NoSuchSession       an id, prefix or slug that names nothing, or several
+├── JournalBusy         another process is writing
+├── JournalUnwritable   no permission, read-only folder, full disk
+├── JournalTooNew       written by a later version
+└── JournalCorrupt      journal.db is damaged; says what can be rebuilt
+"""
+
+
+class JournalError(Exception):
+    """`kind` and `hint` are part of the --json error contract."""
+
+    kind = "error"
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class BadQuery(JournalError):
+    kind = "bad_query"
+
+
+class BadConfig(JournalError):
+    kind = "bad_config"
+
+
+class UnreadableSource(JournalError):
+    kind = "unreadable_source"
+
+
+class NoSuchSession(JournalError):
+    kind = "no_such_session"
+
+
+class JournalBusy(JournalError):
+    kind = "journal_busy"
+
+
+class JournalUnwritable(JournalError):
+    kind = "journal_unwritable"
+
+
+class JournalTooNew(JournalError):
+    kind = "journal_too_new"
+
+
+class JournalCorrupt(JournalError):
+    kind = "journal_corrupt"

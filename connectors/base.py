@@ -1,0 +1,192 @@
+"""What a connector is: it finds sources by looking at names and stats only, and turns one source into transcripts.
+
+The incremental loop, the decision to go on after a failure, and everything that is written live elsewhere.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Protocol
+
+from agent_journal.session import Resume, Session, Transcript
+
+
+@dataclass(frozen=True, slots=True)
+class FileStat:
+    path: Path
+    size: int
+    mtime_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The unit a connector reads: a transcript with its sidecars."""
+
+    agent: str
+    path: Path  # the file a user would name
+    files: tuple[FileStat, ...]  # everything whose change means reading again; path's own stat first
+    kind: str = ""  # which of its formats the connector will read; private to it
+    home: str = "local"
+
+    @property
+    def fingerprint(self) -> str:
+        seen = "\n".join(f"{f.path}\0{f.size}\0{f.mtime_ns}" for f in self.files)
+        return hashlib.blake2b(seen.encode("utf-8", "surrogateescape"), digest_size=12).hexdigest()
+
+    @property
+    def newest_ns(self) -> int:
+        return max((f.mtime_ns for f in self.files), default=0)
+
+    @property
+    def size(self) -> int:
+        return sum(f.size for f in self.files)
+
+
+@dataclass(slots=True)
+class Discovery:
+    """What a look at the disk found. `unlisted` roots or folders could not be read: nothing below them may be called gone."""
+
+    sources: list[Source] = field(default_factory=list)
+    passed: list[tuple[Path, str]] = field(default_factory=list)  # seen, not a session: path and reason
+    unlisted: list[tuple[Path, str]] = field(default_factory=list)  # path and the system's reason
+
+    def extend(self, other: Discovery) -> None:
+        self.sources += other.sources
+        self.passed += other.passed
+        self.unlisted += other.unlisted
+
+
+@dataclass(slots=True)
+class Reading:
+    """What reading one source yielded, and what it left out, by kind: nothing is dropped unnamed."""
+
+    transcripts: list[Transcript] = field(default_factory=list)
+    skipped: Counter[str] = field(default_factory=Counter)  # kind of record -> count, e.g. "progress/hook_progress"
+    bad_lines: list[tuple[int, str]] = field(default_factory=list)  # 1-based line number, reason; the first MAX_NAMED
+    bad_line_count: int = 0
+    lines: int = 0
+    unfinished: bool = False  # the last line is still being written
+
+    MAX_NAMED = 20
+
+    def bad_line(self, number: int, reason: str) -> None:
+        self.bad_line_count += 1
+        if len(self.bad_lines) < self.MAX_NAMED:
+            self.bad_lines.append((number, reason))
+
+
+class Connector(Protocol):
+    """One agent. Instances hold no state: every call may come from a different run."""
+
+    agent: str  # canonical id: "claude-code"
+    name: str  # display name: "Claude Code"
+    aliases: tuple[str, ...]  # what else users may type after agent:
+    config_key: str  # key below [storage.sources]
+    env: str  # variable that overrides where to look
+    parser_version: int  # raised when the same file would now be read differently
+
+    def roots(self, environ: Mapping[str, str], home: Path) -> list[Path]:
+        """Where this agent keeps sessions on this machine; paths that may not exist."""
+        ...
+
+    def discover(self, root: Path) -> Discovery:
+        """Sources below a root, a folder of sessions, or one file. Stat only: opens nothing."""
+        ...
+
+    def parse(self, source: Source) -> Reading:
+        """Read one source whole. Raises UnreadableSource and nothing else."""
+        ...
+
+    def resume(self, session: Session) -> Resume | None: ...
+
+
+def stat_of(path: Path) -> FileStat | None:
+    """The stat of a regular file, or None: missing, broken link, link loop, folder, device."""
+    try:
+        found = os.stat(path)
+    except (OSError, ValueError):
+        return None
+    if (found.st_mode & 0o170000) != 0o100000:
+        return None
+    return FileStat(path, found.st_size, found.st_mtime_ns)
+
+
+def entries(folder: Path, discovery: Discovery) -> list[os.DirEntry[str]]:
+    """A folder's entries by name; a folder that cannot be listed is reported, a missing one is empty."""
+    try:
+        with os.scandir(folder) as found:
+            return sorted(found, key=lambda e: e.name)
+    except FileNotFoundError:
+        return []
+    except NotADirectoryError:
+        return []
+    except OSError as error:
+        discovery.unlisted.append((folder, error.strerror or str(error)))
+        return []
+
+
+def walk(folder: Path, discovery: Discovery, depth: int) -> Iterator[os.DirEntry[str]]:
+    """Files below a folder, at most `depth` folders down. Links to folders are not followed: they may loop."""
+    for entry in entries(folder, discovery):
+        if entry.is_dir(follow_symlinks=False):
+            if depth > 0:
+                yield from walk(Path(entry.path), discovery, depth - 1)
+        else:
+            yield entry
+
+
+EPOCH_MS_ABOVE = 100_000_000_000  # 1e11 s is the year 5138; 1e11 ms is 1973
+
+
+def timestamp(value: Any) -> datetime | None:
+    """ISO 8601 with or without zone (taken as UTC), epoch seconds or milliseconds; None for anything else."""
+    if isinstance(value, bool) or value is None:
+        return None
+    try:
+        if isinstance(value, (int, float)):
+            return _from_epoch(float(value))
+        if not isinstance(value, str):
+            return None
+        text = value.strip()
+        if text.isdecimal():
+            return _from_epoch(float(text))
+        moment = datetime.fromisoformat(text)
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def _from_epoch(number: float) -> datetime | None:
+    if not number > 0:
+        return None
+    return datetime.fromtimestamp(number / 1000 if number > EPOCH_MS_ABOVE else number, UTC)
+
+
+def string(record: Mapping[str, Any], *keys: str) -> str | None:
+    """The first of these keys that holds a non-empty string."""
+    for key in keys:
+        value = record.get(key)
+        if isinstance(value, str) and value:
+            return value
+    return None
+
+
+def mapping(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def items(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, list) else ()
+
+
+def count(value: Any) -> int:
+    """A token count: a non-negative whole number, else 0."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return 0
+    return int(value) if 0 <= value < 2**53 else 0

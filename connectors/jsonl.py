@@ -1,0 +1,133 @@
+"""A bounded reader of JSON lines. Bad, over-long and half-written lines are counted, never fatal."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import msgspec
+
+from agent_journal.connectors.base import Reading
+from agent_journal.errors import UnreadableSource
+
+MAX_LINE_BYTES = 64 * 2**20  # agents write images and file snapshots inline; beyond this a line is not conversation
+BASE64_CHARS = 4096  # a longer string without a single space under a data key is an encoded file
+_CHUNK = 2**20
+_BASE64_KEYS = frozenset({"data", "signature", "reasoningOpaque", "encrypted_content", "encryptedContent"})
+
+_decode = msgspec.json.Decoder().decode
+
+
+def records(path: Path, reading: Reading) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Each JSON object of the file with its 1-based line number, in order."""
+    try:
+        with path.open("rb") as file:
+            for number, line, ended in _lines(file):
+                if line is None:
+                    reading.lines += 1
+                    reading.bad_line(number, f"longer than {MAX_LINE_BYTES // 2**20} MB")
+                    continue
+                if not line.strip(b" \t\r\n\0"):
+                    if b"\0" in line:  # a file system that lost power leaves runs of NUL
+                        reading.bad_line(number, "only NUL bytes")
+                    continue
+                reading.lines += 1
+                yield from _parsed(line, number, ended, reading)
+    except OSError as error:
+        raise UnreadableSource(f"{path}: {error.strerror or error}") from error
+
+
+def _lines(file: BinaryIO) -> Iterator[tuple[int, bytes | None, bool]]:
+    """(number, line or None if over-long, whether a newline ended it); holds at most one line in memory."""
+    number = 0
+    while True:
+        line = file.readline(MAX_LINE_BYTES)
+        if not line:
+            return
+        number += 1
+        if line.endswith(b"\n"):
+            yield number, line, True
+        elif len(line) < MAX_LINE_BYTES:
+            yield number, line, False
+        else:
+            while True:
+                rest = file.readline(_CHUNK)
+                if not rest or rest.endswith(b"\n"):
+                    break
+            yield number, None, True
+
+
+def _parsed(line: bytes, number: int, ended: bool, reading: Reading) -> Iterator[tuple[int, dict[str, Any]]]:
+    try:
+        record = _decode(line)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        yield from _salvaged(line, number, ended, reading)
+        return
+    if isinstance(record, dict):
+        yield number, record
+    else:
+        reading.bad_line(number, f"a JSON {type(record).__name__}, not an object")
+
+
+_lenient = json.JSONDecoder(strict=False)
+
+
+def _salvaged(line: bytes, number: int, ended: bool, reading: Reading) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The slow path: invalid UTF-8, lone surrogates, control characters, NaN, several records on one line."""
+    text = line.decode("utf-8", "replace").strip(" \t\r\n\0")
+    place = 0
+    while place < len(text):
+        try:
+            record, place = _lenient.raw_decode(text, place)
+        except (ValueError, RecursionError) as error:
+            if ended:
+                reading.bad_line(number, _reason(error))
+            else:
+                reading.unfinished = True  # still being written: the next run reads it whole
+            return
+        if isinstance(record, dict):
+            yield number, _clean(record)
+        else:
+            reading.bad_line(number, f"a JSON {type(record).__name__}, not an object")
+        while place < len(text) and text[place] in " \t\r\0":
+            place += 1
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, json.JSONDecodeError):
+        return f"not JSON: {error.msg} at character {error.pos + 1}"
+    return "nested too deeply" if isinstance(error, RecursionError) else "not JSON"
+
+
+def _clean(value: Any) -> Any:
+    """Lone surrogates replaced: they cannot be written as UTF-8 again."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode("utf-8")
+    if isinstance(value, list):
+        return [_clean(v) for v in value]
+    if isinstance(value, dict):
+        return {_clean(k): _clean(v) for k, v in value.items()}
+    return value
+
+
+def without_base64(value: Any) -> Any:
+    """The same JSON with encoded files and signatures replaced by their length: they are not conversation."""
+    if isinstance(value, list):
+        return [without_base64(v) for v in value]
+    if isinstance(value, dict):
+        return {k: _size_note(v) if _is_encoded(k, v) else without_base64(v) for k, v in value.items()}
+    return value
+
+
+def _is_encoded(key: str, value: Any) -> bool:
+    if not isinstance(value, str):
+        return False
+    if value.startswith("data:") and ";base64," in value[:100]:
+        return True
+    return len(value) > BASE64_CHARS and key in _BASE64_KEYS and " " not in value[:BASE64_CHARS]
+
+
+def _size_note(value: str) -> str:
+    return f"[{len(value)} characters of encoded data]"

@@ -1,0 +1,1 @@
+"""Where the bundled embedding model will live. Nothing is here yet."""
