@@ -57,21 +57,21 @@ class Usage(Struct, frozen=True, omit_defaults=True):
         )
 
 
-class Text(Struct, frozen=True, omit_defaults=True, tag="text"):
+class Text(Struct, frozen=True, omit_defaults=True, tag_field="block", tag="text"):
     text: str
     uuid: str | None = None
     parent_uuid: str | None = None
     at: datetime | None = None
 
 
-class Thinking(Struct, frozen=True, omit_defaults=True, tag="thinking"):
+class Thinking(Struct, frozen=True, omit_defaults=True, tag_field="block", tag="thinking"):
     text: str
     uuid: str | None = None
     parent_uuid: str | None = None
     at: datetime | None = None
 
 
-class Attachment(Struct, frozen=True, omit_defaults=True, tag="attachment"):
+class Attachment(Struct, frozen=True, omit_defaults=True, tag_field="block", tag="attachment"):
     """An image, document or file reference. Its bytes are never kept."""
 
     kind: str  # "image", "document", "file", ...
@@ -83,7 +83,7 @@ class Attachment(Struct, frozen=True, omit_defaults=True, tag="attachment"):
     at: datetime | None = None
 
 
-class ToolCall(Struct, frozen=True, omit_defaults=True, tag="tool"):
+class ToolCall(Struct, frozen=True, omit_defaults=True, tag_field="block", tag="tool"):
     """One use of a tool with its answer, joined by id however far apart the two records were."""
 
     id: str
