@@ -316,6 +316,25 @@ def tool_type(name: str) -> ToolType:
     return ToolType.GENERIC if name.startswith("mcp__") else ToolType.UNKNOWN
 
 
+class StoredSession(Struct, frozen=True):
+    """A session as the journal holds it."""
+
+    row: int
+    session: Session
+    derived: Derived
+    gone: bool  # its source is no longer on disk; the journal's copy is whole
+
+
+class StoredMessage(Struct, frozen=True):
+    """A message as the journal holds it."""
+
+    id: int  # survives every re-parse
+    session: int  # StoredSession.row
+    ordinal: int  # 1-based, in file order, never renumbered
+    message: Message
+    vanished: bool  # stored earlier, no longer in its source
+
+
 class Resume(Struct, frozen=True):
     """The command that continues a session in its own agent."""
 
@@ -324,7 +343,7 @@ class Resume(Struct, frozen=True):
 
 
 __all__ = [
-    "Attachment", "Block", "Derived", "Message", "Origin", "Resume", "Role", "Session", "Text", "Thinking",
+    "Attachment", "Block", "Derived", "Message", "Origin", "Resume", "Role", "Session", "StoredMessage", "StoredSession", "Text", "Thinking",
     "ToolCall", "ToolType", "Transcript", "Usage", "derive", "project_name", "prompt_title",
     "shortened", "tool_type", "usage_once",
 ]
