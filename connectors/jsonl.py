@@ -1,8 +1,11 @@
-"""A bounded reader of JSON lines. Bad, over-long and half-written lines are counted, never fatal."""
+"""A bounded reader of JSON lines, and of single JSON files. Bad, over-long and half-written lines are counted,
+never fatal; a file that cannot be read at all is an UnreadableSource and nothing else.
+"""
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -15,6 +18,7 @@ from agent_journal.errors import UnreadableSource
 MAX_LINE_BYTES = 64 * 2**20  # agents write images and file snapshots inline; beyond this a line is not conversation
 BASE64_CHARS = 4096  # a longer string without a single space under a data key is an encoded file
 _CHUNK = 2**20
+_BOM = b"\xef\xbb\xbf"
 _BASE64_KEYS = frozenset({"data", "signature", "reasoningOpaque", "encrypted_content", "encryptedContent"})
 
 _decode = msgspec.json.Decoder().decode
@@ -23,12 +27,14 @@ _decode = msgspec.json.Decoder().decode
 def records(path: Path, reading: Reading) -> Iterator[tuple[int, dict[str, Any]]]:
     """Each JSON object of the file with its 1-based line number, in order."""
     try:
-        with path.open("rb") as file:
+        with _opened(path) as file:
             for number, line, ended in _lines(file):
                 if line is None:
                     reading.lines += 1
                     reading.bad_line(number, f"longer than {MAX_LINE_BYTES // 2**20} MB")
                     continue
+                if number == 1:
+                    line = line.removeprefix(_BOM)
                 if not line.strip(b" \t\r\n\0"):
                     if b"\0" in line:  # a file system that lost power leaves runs of NUL
                         reading.bad_line(number, "only NUL bytes")
@@ -36,7 +42,38 @@ def records(path: Path, reading: Reading) -> Iterator[tuple[int, dict[str, Any]]
                 reading.lines += 1
                 yield from _parsed(line, number, ended, reading)
     except OSError as error:
-        raise UnreadableSource(f"{path}: {error.strerror or error}") from error
+        raise _unreadable(path, error) from error
+
+
+def document(path: Path) -> Any:
+    """The JSON of a file that holds one value. Half-written or over-long, it is unreadable for now."""
+    try:
+        with _opened(path) as file:
+            data = file.read(MAX_LINE_BYTES + 1)
+    except OSError as error:
+        raise _unreadable(path, error) from error
+    if len(data) > MAX_LINE_BYTES:
+        raise UnreadableSource(f"{path}: longer than {MAX_LINE_BYTES // 2**20} MB")
+    data = data.removeprefix(_BOM)
+    try:
+        return _decode(data)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        text = data.decode("utf-8", "replace").strip(" \t\r\n\0")
+    try:
+        return _clean(_lenient.decode(text))
+    except (ValueError, RecursionError) as error:
+        raise UnreadableSource(f"{path}: {_reason(error)}") from error
+
+
+def _opened(path: Path) -> BinaryIO:
+    try:
+        return path.open("rb")
+    except (OSError, ValueError) as error:  # ValueError: a name that holds a NUL
+        raise _unreadable(path, error) from error
+
+
+def _unreadable(path: Path, error: Exception) -> UnreadableSource:
+    return UnreadableSource(f"{path}: {getattr(error, 'strerror', None) or error}")
 
 
 def _lines(file: BinaryIO) -> Iterator[tuple[int, bytes | None, bool]]:
@@ -81,14 +118,15 @@ def _salvaged(line: bytes, number: int, ended: bool, reading: Reading) -> Iterat
     while place < len(text):
         try:
             record, place = _lenient.raw_decode(text, place)
+            record = _clean(record)
         except (ValueError, RecursionError) as error:
-            if ended:
+            if ended or isinstance(error, RecursionError):
                 reading.bad_line(number, _reason(error))
             else:
                 reading.unfinished = True  # still being written: the next run reads it whole
             return
         if isinstance(record, dict):
-            yield number, _clean(record)
+            yield number, record
         else:
             reading.bad_line(number, f"a JSON {type(record).__name__}, not an object")
         while place < len(text) and text[place] in " \t\r\0":
@@ -102,13 +140,17 @@ def _reason(error: Exception) -> str:
 
 
 def _clean(value: Any) -> Any:
-    """Lone surrogates replaced: they cannot be written as UTF-8 again."""
+    """Fit to be written again: no lone surrogates (not UTF-8), no NaN (unequal to itself), no integer above 64 bits."""
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode("utf-8")
     if isinstance(value, list):
         return [_clean(v) for v in value]
     if isinstance(value, dict):
         return {_clean(k): _clean(v) for k, v in value.items()}
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, int) and not -(2**63) <= value < 2**64:
+        return str(value)
     return value
 
 

@@ -1,0 +1,364 @@
+"""The commands: options become calls, values become lines or JSON, results become exit codes.
+
+Nothing heavy is imported before a command needs it: `aj --help` opens neither the store nor the word index.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from agent_journal.cli_config import config_app
+from agent_journal.cli_options import (
+    Context,
+    Cursor,
+    Filters,
+    Full,
+    Json,
+    Limit,
+    Mode,
+    Ndjson,
+    Sort,
+    Words,
+    asked,
+    filtered,
+)
+from agent_journal.cli_output import FOUND, NOTHING, put, put_object, say
+
+if TYPE_CHECKING:
+    from agent_journal.config import Config
+    from agent_journal.search import Journal
+    from agent_journal.session import Resume, StoredMessage, StoredSession
+
+HIT_DIGITS = 4  # `aj show 3` is a hit, `aj show 31415926` the beginning of a session's id
+LISTED = 20
+
+app = typer.Typer(
+    name="aj",
+    pretty_exceptions_enable=False,  # its tracebacks print the values of variables: a user's text
+    rich_markup_mode=None,
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.add_typer(config_app, name="config")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from agent_journal import __version__
+
+        put([f"aj {__version__}"])
+        raise typer.Exit
+
+
+@app.callback()
+def _aj(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Search the sessions of your AI coding agents.
+
+    `aj WORDS…` is short for `aj search WORDS…`. Nothing leaves this machine.
+
+    \b
+    Example:
+      aj parser drops nested quotes
+    """
+
+
+@app.command()
+@filtered
+def search(
+    words: Words = None,
+    *,
+    filters: Filters,
+    mode: Annotated[Mode | None, typer.Option("--mode", help="By words, by meaning, or both.")] = None,
+    limit: Limit = None,
+    cursor: Cursor = None,
+    context: Context = None,
+    full: Full = False,
+    sort: Annotated[Sort, typer.Option("--sort", help="Best or newest first.")] = Sort.RELEVANCE,
+    json: Json = False,
+    ndjson: Ndjson = False,
+    no_refresh: Annotated[
+        bool, typer.Option("--no-refresh", help="Do not look for changed sessions first.")
+    ] = False,
+) -> int:
+    """Find messages in every agent's sessions.
+
+    Any word may match; more, closer and in order is better. Filters may stand in the query (agent:claude
+    since:3d -draft "exact phrase") or be given as options. A query that starts with a dash goes after --.
+
+    \b
+    Example:
+      aj search "connection refused" --agent claude-code --since 2w
+    """
+    query = asked(words, filters)
+    if not query.text.strip() and not any(True for _ in filters):
+        raise typer.BadParameter(
+            "say what to search for: words, or a filter such as --agent", param_hint="QUERY"
+        )
+    with _opened() as journal, _progress() as progress:
+        answer = journal.search(
+            query,
+            mode=mode.value if mode else None,
+            limit=limit,
+            cursor=cursor,
+            context=context,
+            sort=sort.value,
+            refresh=not no_refresh,
+            progress=progress,
+        )
+        journal.remember(answer)
+        clip = None if full else journal.config.search.clip_chars
+    if json and not ndjson:
+        from agent_journal.render.machine import answer_object
+
+        put_object(answer_object(answer, clip))
+        return FOUND if answer.matches else NOTHING
+    from agent_journal.render.terminal import answer_lines, status_lines
+
+    if ndjson:
+        from agent_journal.render.machine import match_object
+
+        for match in answer.matches:
+            put_object(match_object(match, clip))
+    else:
+        from agent_journal.render.style import look_at
+
+        put(answer_lines(answer, look_at(sys.stdout), full=full))
+    say(status_lines(answer))
+    return FOUND if answer.matches else NOTHING
+
+
+@app.command()
+def reindex(
+    full: Annotated[bool, typer.Option("--full", help="Read every file again, changed or not.")] = False,
+    agent: Annotated[str | None, typer.Option("--agent", metavar="AGENT", help="Only this agent.")] = None,
+    json: Json = False,
+) -> int:
+    """Take in what the agents wrote since the last time.
+
+    Sessions whose files are gone stay in the journal.
+
+    \b
+    Example:
+      aj reindex --agent copilot-cli
+    """
+    with _opened() as journal, _progress() as progress:
+        report = journal.reindex(full=full, agent=_agent(agent) if agent else None, progress=progress)
+    if json:
+        from agent_journal.render.machine import report_object
+
+        put_object(report_object(report))
+        return FOUND
+    from agent_journal.render.report import sync_lines
+    from agent_journal.render.style import look_at
+
+    put(sync_lines(report, look_at(sys.stdout)))
+    return FOUND
+
+
+@app.command()
+def show(
+    session: Annotated[str, typer.Argument(metavar="SESSION[:N]")],
+    context: Context = None,
+    full: Full = False,
+    tools: Annotated[bool, typer.Option("--tools/--no-tools", help="Tool calls and their results.")] = True,
+    thinking: Annotated[bool, typer.Option("--thinking", help="Also what the model thought.")] = False,
+    json: Json = False,
+) -> int:
+    """Print a session, or one message and those around it.
+
+    SESSION is an id, the beginning of one, or a slug; N is a message. A number alone is that hit of the last
+    search. Long messages are cut unless named or --full.
+
+    \b
+    Example:
+      aj show 9f8e7d6c:12 --context 5
+    """
+    with _opened() as journal:
+        stored, ordinal = _named(journal, session)
+        messages = _chosen(journal, stored, ordinal, context)
+        clip = None if full else journal.config.search.clip_chars
+    resume = _resume(stored)
+    if json:
+        from agent_journal.render.machine import shown_object
+
+        put_object(shown_object(stored, messages, resume, clip))
+        return FOUND if messages else NOTHING
+    from agent_journal.render.machine import resume_command
+    from agent_journal.render.style import look_at
+    from agent_journal.render.terminal import session_head_lines, transcript_lines
+
+    look = look_at(sys.stdout)
+    whole = None if full else frozenset([ordinal] if ordinal else [])
+    put(session_head_lines(stored, resume_command(resume), look))
+    put(transcript_lines(messages, look, whole=whole, tools=tools, thinking=thinking))
+    return FOUND if messages else NOTHING
+
+
+@app.command()
+@filtered
+def sessions(
+    words: Words = None,
+    *,
+    filters: Filters,
+    limit: Limit = None,
+    cursor: Cursor = None,
+    json: Json = False,
+    ndjson: Ndjson = False,
+) -> int:
+    """List sessions, newest first.
+
+    \b
+    Example:
+      aj sessions --here --since 1w
+    """
+    query = asked(words, filters)
+    with _opened() as journal:
+        page = journal.sessions(query, limit or LISTED, cursor=cursor)
+    found = FOUND if page.sessions else NOTHING
+    if json or ndjson:
+        from agent_journal.render.machine import listed_session, sessions_object
+
+        resumes = [_resume(stored) for stored in page.sessions]
+        if not ndjson:
+            put_object(sessions_object(page.total, page.sessions, resumes, page.next))
+            return found
+        for stored, resume in zip(page.sessions, resumes, strict=True):
+            put_object(listed_session(stored, resume))
+    else:
+        from agent_journal.render.style import look_at
+        from agent_journal.render.terminal import session_list_lines
+
+        put(session_list_lines(page.sessions, look_at(sys.stdout)))
+    say([f"{len(page.sessions):,} of {page.total:,} sessions"])
+    say([f"next page: --cursor {page.next}"] if page.next else [])
+    return found
+
+
+@app.command()
+def agents(json: Json = False) -> int:
+    """List the known agents and where they are looked for.
+
+    \b
+    Example:
+      aj agents
+    """
+    from agent_journal.connectors.registry import CONNECTORS
+
+    with _opened() as journal:
+        known = {agent.agent: agent for agent in journal.doctor().agents}
+    pairs = [(c, known[c.agent]) for c in CONNECTORS if c.agent in known]
+    if json:
+        from agent_journal.render.machine import SCHEMA_VERSION, agent_object
+
+        put_object({"schema_version": SCHEMA_VERSION, "agents": [agent_object(c, a) for c, a in pairs]})
+        return FOUND
+    from agent_journal.render.report import agent_lines
+    from agent_journal.render.style import look_at
+
+    look = look_at(sys.stdout)
+    for connector, agent in pairs:
+        put(agent_lines(connector, agent, look))
+    return FOUND
+
+
+@app.command()
+def doctor(json: Json = False) -> int:
+    """Check the journal and name what was left out.
+
+    For each agent: files found, indexed and skipped, with every reason. Exits 1 on a problem.
+
+    \b
+    Example:
+      aj doctor
+    """
+    with _opened() as journal:
+        health = journal.doctor()
+    if json:
+        from agent_journal.render.machine import report_object
+
+        put_object(report_object(health))
+    else:
+        from agent_journal.render.report import health_lines
+        from agent_journal.render.style import look_at
+
+        put(health_lines(health, look_at(sys.stdout)))
+    return FOUND if health.ok else NOTHING
+
+
+# --- from what was typed to what is meant ---------------------------------------------------------------
+
+
+def _settings() -> Config:
+    from agent_journal.config import load
+    from agent_journal.connectors.registry import SOURCE_KEYS
+
+    return load(os.environ, SOURCE_KEYS)
+
+
+def _opened() -> Journal:
+    from agent_journal.search import Journal
+
+    return Journal.open(_settings())
+
+
+def _progress() -> Any:
+    from agent_journal.render.progress import Progress
+    from agent_journal.render.style import look_at
+
+    return Progress(sys.stderr, width=look_at(sys.stderr).width)
+
+
+def _agent(name: str) -> str:
+    from agent_journal.connectors.registry import BY_NAME, CONNECTORS
+
+    if name not in BY_NAME:
+        known = ", ".join(c.agent for c in CONNECTORS)
+        raise typer.BadParameter(f"no agent is called {name}; known are {known}", param_hint="--agent")
+    return BY_NAME[name].agent
+
+
+def _named(journal: Journal, name: str) -> tuple[StoredSession, int | None]:
+    """The session, and the message if one was named: `3`, `9f8e7d6c`, `9f8e7d6c:12`."""
+    from agent_journal.errors import NoSuchSession
+
+    if name.isascii() and name.isdecimal() and len(name) <= HIT_DIGITS:
+        key, hit = journal.recall(int(name))
+        return journal.session(key), hit
+    head, _, tail = name.rpartition(":")
+    if not (head and tail.isascii() and tail.isdecimal()):
+        return journal.session(name), None
+    try:
+        return journal.session(name), None  # a key whose id is all digits
+    except NoSuchSession:
+        return journal.session(head), int(tail)
+
+
+def _chosen(
+    journal: Journal, stored: StoredSession, ordinal: int | None, context: int | None
+) -> Sequence[StoredMessage]:
+    if ordinal is None:
+        return journal.messages(stored)
+    around = journal.config.search.default_context if context is None else context
+    messages = journal.messages(stored, max(ordinal - around, 1), ordinal + around)
+    if not any(message.ordinal == ordinal for message in messages):
+        from agent_journal.errors import NoSuchSession
+
+        count = stored.derived.message_count
+        raise NoSuchSession(f"that session has no message {ordinal}; its messages are 1 to {count}")
+    return messages
+
+
+def _resume(stored: StoredSession) -> Resume | None:
+    from agent_journal.connectors.registry import BY_AGENT
+
+    connector = BY_AGENT.get(stored.session.agent)
+    return connector.resume(stored.session) if connector else None

@@ -1,0 +1,213 @@
+"""`aj config`: what is in force, who set it, and changing one key without touching the rest of the file."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from agent_journal.cli_options import Json
+from agent_journal.cli_output import FOUND, put, put_object, say
+
+config_app = typer.Typer(
+    help="Show and change the settings (config.toml).",
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    no_args_is_help=True,
+)
+
+Key = Annotated[str, typer.Argument(metavar="KEY")]
+
+
+def _agents() -> dict[str, str]:
+    from agent_journal.connectors.registry import SOURCE_KEYS
+
+    return SOURCE_KEYS
+
+
+def _path() -> Path:
+    from agent_journal.config import config_path
+
+    return config_path(os.environ)
+
+
+def _shown(value: object) -> str:
+    from agent_journal import config_file
+    from agent_journal.render.clean import clean_line
+
+    return clean_line(config_file.literal(list(value) if isinstance(value, tuple) else value))
+
+
+@config_app.command("show")
+def show(json: Json = False) -> int:
+    """Print every setting in force, and who set it.
+
+    \b
+    Example:
+      aj config show
+    """
+    from agent_journal import config
+
+    loaded = config.load(os.environ, _agents())
+    origins = config.origins(loaded)
+    if json:
+        from agent_journal.render.machine import SCHEMA_VERSION
+
+        put_object(
+            {
+                "schema_version": SCHEMA_VERSION,
+                "path": str(_path()),
+                "config": config.dump(loaded),
+                "origins": origins,
+            }
+        )
+        return FOUND
+    put(f"{key} = {_shown(config.get_value(loaded, key))}  # {origin}" for key, origin in origins.items())
+    return FOUND
+
+
+@config_app.command("path")
+def path(json: Json = False) -> int:
+    """Print where config.toml is, or would be.
+
+    \b
+    Example:
+      aj config path
+    """
+    from agent_journal.render.clean import clean_line
+
+    if json:
+        from agent_journal.render.machine import SCHEMA_VERSION
+
+        put_object({"schema_version": SCHEMA_VERSION, "path": str(_path()), "exists": _path().exists()})
+    else:
+        put([clean_line(str(_path()))])
+    return FOUND
+
+
+@config_app.command("init")
+def init(json: Json = False) -> int:
+    """Write a config.toml with every setting explained.
+
+    All are commented out, with their defaults. An existing file is never overwritten.
+
+    \b
+    Example:
+      aj config init
+    """
+    from agent_journal import config
+    from agent_journal.render.clean import clean_line
+
+    config.init(_path())
+    if json:
+        from agent_journal.render.machine import SCHEMA_VERSION
+
+        put_object({"schema_version": SCHEMA_VERSION, "path": str(_path())})
+    else:
+        put([f"wrote {clean_line(str(_path()))}"])
+    return FOUND
+
+
+@config_app.command("get")
+def get(key: Key, json: Json = False) -> int:
+    """Print one setting; a list, one entry a line.
+
+    \b
+    Example:
+      aj config get search.max_results
+    """
+    from agent_journal import config
+    from agent_journal.render.clean import clean_line
+
+    loaded = config.load(os.environ, _agents())
+    value = config.get_value(loaded, key)
+    if json:
+        from agent_journal.render.machine import SCHEMA_VERSION
+
+        origin = config.origins(loaded).get(key, "default")
+        put_object({"schema_version": SCHEMA_VERSION, "key": key, "value": value, "origin": origin})
+    elif isinstance(value, tuple):
+        put(clean_line(item) for item in value)
+    else:
+        put([clean_line(value) if isinstance(value, str) else _shown(value)])
+    return FOUND
+
+
+@config_app.command("set")
+def assign(
+    key: Key,
+    value: Annotated[str, typer.Argument(metavar="VALUE")],
+    json: Json = False,
+) -> int:
+    """Change one setting in config.toml.
+
+    Comments and other keys stay as they are. A list is written a,b or as in TOML.
+
+    \b
+    Example:
+      aj config set search.max_results 30
+    """
+    from agent_journal import config
+    from agent_journal.render.clean import clean_line
+
+    before = _value_before(key)
+    after = config.set_value(_path(), key, value, _agents())
+    loaded = config.load(os.environ, _agents())
+    origin = config.origins(loaded).get(key, "")
+    if json:
+        from agent_journal.render.machine import SCHEMA_VERSION
+
+        changed = {"key": key, "before": before, "after": after, "origin": origin, "path": str(_path())}
+        put_object({"schema_version": SCHEMA_VERSION, **changed})
+        return FOUND
+    was = "" if before is None else f" (was {_shown(before)})"
+    put([f"{key} = {_shown(after)}{was} in {clean_line(str(_path()))}"])
+    if origin.startswith("environment"):
+        say([f"aj: the {origin} is set and still wins over the file"])
+    return FOUND
+
+
+def _value_before(key: str) -> object:
+    """None where the file cannot be understood: set_value then says why."""
+    from agent_journal import config
+    from agent_journal.errors import BadConfig
+
+    try:
+        return config.get_value(config.load(os.environ, _agents()), key)
+    except BadConfig:
+        return None
+
+
+@config_app.command("edit")
+def edit() -> int:
+    """Open config.toml in $VISUAL or $EDITOR, then check it.
+
+    \b
+    Example:
+      EDITOR=nano aj config edit
+    """
+    from agent_journal import config
+    from agent_journal.errors import BadConfig
+    from agent_journal.render.clean import clean_line
+
+    file = _path()
+    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR")
+    if not editor:
+        raise BadConfig("no editor is known: neither VISUAL nor EDITOR is set", f"Edit {file} yourself.")
+    if not file.exists():
+        config.init(file)
+    try:
+        done = subprocess.run([*shlex.split(editor), str(file)], check=False)
+    except (OSError, ValueError) as error:
+        raise BadConfig(
+            f"the editor {editor} cannot be started: {error}", f"Edit {file} yourself."
+        ) from error
+    if done.returncode:
+        raise BadConfig(f"the editor {editor} ended with code {done.returncode}")
+    config.load(os.environ, _agents())
+    put([f"{clean_line(str(file))} is good"])
+    return FOUND

@@ -1,0 +1,29 @@
+"""Where output goes: the answer to stdout, everything else to stderr, the result as an exit code."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+FOUND, NOTHING, FAILED, INTERRUPTED = 0, 1, 2, 130
+
+
+def put(lines: Iterable[str]) -> None:
+    for line in lines:
+        sys.stdout.write(f"{line}\n")
+
+
+def put_object(value: Any) -> None:
+    """JSON is UTF-8 whatever the terminal's encoding."""
+    from agent_journal.render.machine import encode
+
+    sys.stdout.flush()
+    sys.stdout.buffer.write(encode(value) + b"\n")
+    sys.stdout.buffer.flush()
+
+
+def say(lines: Iterable[str]) -> None:
+    sys.stdout.flush()  # so that a status below an answer stays below it
+    for line in lines:
+        sys.stderr.write(f"{line}\n")

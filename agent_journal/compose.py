@@ -1,0 +1,306 @@
+"""A parsed query as a tantivy query: filters exact, words weighted by where they stand, phrases and close words preferred."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+
+import tantivy
+from tantivy import Occur
+from tantivy import Query as Clause
+
+from agent_journal.errors import BadQuery
+from agent_journal.index import words
+from agent_journal.index.lexical import PLACES, SCHEMA, STEM, milliseconds
+from agent_journal.query import And, Filter, Group, Node, Not, Or, Phrase, Query, Word
+
+# How much a word counts by where it stands. What people said outweighs what tools printed.
+WEIGHTS = {"text": 1.0, "title": 1.1, "thinking": 0.6, "input": 0.7, "output": 0.45}
+STEM_SHARE = 0.6  # a stem's weight beside the word as written
+TIE = 0.25  # how much a word's lesser places add to its best one
+WHOLE_PHRASE = 2.0  # all the words, side by side
+NEAR_PAIR = 0.35  # two neighbouring words of the query, close together
+NEAR_SLOP = 4
+PART_SHARE = 0.4  # a part of an identifier, where the whole was asked for
+FUZZY_SHARE = 0.7
+
+Roles = dict[str, str | None]  # place -> the role it is limited to
+
+_IN: dict[str, Roles] = {
+    "user": {"text": "user"},
+    "assistant": {"text": "assistant"},
+    "system": {"text": "system"},
+    "text": {"text": None},
+    "thinking": {"thinking": None},
+    "tool_input": {"input": None},
+    "input": {"input": None},
+    "tool_result": {"output": None},
+    "output": {"output": None},
+    "tool": {"input": None, "output": None},
+    "title": {"title": None},
+}
+
+
+class Resolver:
+    """What only the journal knows: which sessions a name means. Called at most once per filter."""
+
+    def __init__(self, sessions_named: Callable[[str], list[int]], sessions_gone: Callable[[], list[int]],
+                 agent: Callable[[str], str | None], agents: Sequence[str]) -> None:  # fmt: skip
+        self.sessions_named = sessions_named
+        self.sessions_gone = sessions_gone
+        self.agent = agent
+        self.agents = agents
+
+
+def composed(query: Query, resolver: Resolver) -> Clause:
+    places = _places(query.root)
+    if query.root is None:
+        return Clause.all_query()
+    return _Composer(places, resolver).node(query.root)
+
+
+def _places(root: Node | None) -> Roles:
+    """The places that in: filters leave for words; all of them without one."""
+    wanted: Roles = {}
+    unwanted: set[str] = set()
+    for item, positive in _filters(root, True):
+        if item.field != "in":
+            continue
+        found = _IN[item.value]
+        if not positive:
+            unwanted |= found.keys()
+            continue
+        for place, role in found.items():
+            wanted[place] = role if wanted.get(place, role) == role else None
+    chosen: Roles = wanted or dict.fromkeys(PLACES)
+    return {p: r for p, r in chosen.items() if p not in unwanted}
+
+
+def _filters(node: Node | None, positive: bool) -> Iterable[tuple[Filter, bool]]:
+    if isinstance(node, Filter):
+        yield node, positive
+    elif isinstance(node, Not):
+        yield from _filters(node.item, not positive)
+    elif isinstance(node, (And, Or, Group)):
+        for item in node.items:
+            yield from _filters(item, positive)
+
+
+class _Composer:
+    def __init__(self, places: Roles, resolver: Resolver) -> None:
+        self.places = places
+        self.resolver = resolver
+
+    def node(self, node: Node) -> Clause:
+        if isinstance(node, Word):
+            return self.word(node)
+        if isinstance(node, Phrase):
+            return self.phrase(node.text)
+        if isinstance(node, Filter):
+            return self.filter(node)
+        if isinstance(node, Not):
+            return Clause.boolean_query([(Occur.Must, Clause.all_query()), (Occur.MustNot, self.node(node.item))])
+        if isinstance(node, And):
+            return _all(self.node(item) for item in node.items)
+        if isinstance(node, Or):
+            return _any([self.node(item) for item in node.items])
+        return self.group(node)
+
+    def group(self, group: Group) -> Clause:
+        """Side by side: filters and phrases required, any word may match, excluded things must not."""
+        clauses: list[tuple[Occur, Clause]] = []
+        by_field: dict[str, list[Clause]] = {}
+        optional: list[Word] = []
+        for item in group.items:
+            if isinstance(item, Word):
+                optional.append(item)
+            elif isinstance(item, Not):
+                clauses.append((Occur.MustNot, self.node(item.item)))
+            elif isinstance(item, Filter):
+                # since and until narrow each other; the same other field twice means either.
+                key = item.field if item.field not in ("since", "until", "is") else f"{item.field}:{item.value}"
+                by_field.setdefault(key, []).append(_unscored(self.filter(item)))
+            else:
+                clauses.append((Occur.Must, self.node(item)))
+        clauses += [(Occur.Must, _any(found)) for found in by_field.values()]
+        if optional:
+            required = not any(isinstance(i, (Phrase, And, Or, Group)) for i in group.items)
+            clauses.append((Occur.Must if required else Occur.Should, self.any_word(optional)))
+        if not any(occur == Occur.Must for occur, _ in clauses):
+            clauses.append((Occur.Must, Clause.all_query()))
+        return Clause.boolean_query(clauses)
+
+    # --- words -------------------------------------------------------------------------------------------
+
+    def any_word(self, asked: Sequence[Word]) -> Clause:
+        topical = [w for w in asked if w.text.lower() not in words.STOPWORDS] or list(asked)
+        clauses = [self.word(w) for w in topical]
+        plain = [w for w in asked if not (w.prefix or w.fuzzy)]
+        if len(plain) > 1:
+            bonus = self._together(plain)
+            return Clause.boolean_query([(Occur.Must, _any(clauses)), *((Occur.Should, b) for b in bonus)])
+        return _any(clauses)
+
+    def _together(self, asked: Sequence[Word]) -> list[Clause]:
+        """The whole query as a phrase, and neighbouring words close to each other."""
+        every = [t for w in asked for t in words.asked_words(w.text)]
+        bonus = [
+            Clause.boost_query(self._scoped(place, Clause.phrase_query(SCHEMA, place, every)), WHOLE_PHRASE * WEIGHTS[place])
+            for place in self.places
+            if len(every) > 1
+        ]
+        topical = [t for w in asked if w.text.lower() not in words.STOPWORDS for t in words.asked_words(w.text)]
+        for pair in zip(topical, topical[1:], strict=False):
+            if pair[0] == pair[1]:
+                continue
+            for place in self.places:
+                near = Clause.phrase_query(SCHEMA, place, list(pair), NEAR_SLOP)
+                bonus.append(Clause.boost_query(self._scoped(place, near), NEAR_PAIR * WEIGHTS[place]))
+        return bonus
+
+    def word(self, word: Word) -> Clause:
+        tokens = words.asked_words(word.text)
+        if not tokens:
+            return Clause.empty_query()
+        if word.prefix:
+            return self._each(lambda place: _prefix(place, tokens))
+        if word.fuzzy and len(tokens) == 1:
+            return Clause.boost_query(self._each(lambda p: Clause.fuzzy_term_query(SCHEMA, p, tokens[0])), FUZZY_SHARE)
+        if len(tokens) == 1:
+            return self._simple(word.text, tokens[0])
+        return self._identifier(word.text, tokens)
+
+    def _simple(self, text: str, token: str) -> Clause:
+        parts = words.stems(text)
+        forms = [self._each(lambda place: Clause.term_query(SCHEMA, place, token))]
+        if len(parts) > 1:  # camelCase: the same name written with underscores, and its parts
+            split = words.asked_words(words.split(text))
+            forms.append(self._each(lambda place: Clause.phrase_query(SCHEMA, place, split)))
+            forms += [Clause.boost_query(self._stem(part), PART_SHARE) for part in parts]
+        else:
+            forms += [self._stem(part) for part in parts]
+        if words.has_cjk(text) and len(text) == 1:
+            forms.append(self._each(lambda place: _prefix(place, [token])))
+        return Clause.disjunction_max_query(forms, TIE)
+
+    def _identifier(self, text: str, tokens: list[str]) -> Clause:
+        """snake_case, a/b/c.py, --dry-run, a run of CJK: the parts in order, the same name as camelCase, then any part."""
+        forms = [self._each(lambda place: Clause.phrase_query(SCHEMA, place, tokens))]
+        if not words.has_cjk(text):
+            joined = "".join(tokens)
+            forms.append(self._each(lambda place: Clause.term_query(SCHEMA, place, joined)))
+            forms += [Clause.boost_query(self._stem(part), PART_SHARE) for part in words.stems(text) if len(part) > 1]
+        else:
+            forms += [
+                Clause.boost_query(self._each(lambda place, t=token: Clause.term_query(SCHEMA, place, t)), PART_SHARE)
+                for token in tokens
+            ]
+        return _any(forms)
+
+    def phrase(self, text: str) -> Clause:
+        tokens = words.asked_words(text)
+        if not tokens:
+            return Clause.empty_query()
+        if len(tokens) == 1:
+            return self._each(lambda place: Clause.term_query(SCHEMA, place, tokens[0]))
+        return self._each(lambda place: Clause.phrase_query(SCHEMA, place, tokens))
+
+    def _stem(self, stem: str) -> Clause:
+        return Clause.boost_query(self._each(lambda p: Clause.term_query(SCHEMA, p, stem), suffix=STEM), STEM_SHARE)
+
+    def _each(self, clause: Callable[[str], Clause], suffix: str = "") -> Clause:
+        """The same question of every place, weighted; the best place counts, the others add a little."""
+        found = [
+            Clause.boost_query(self._scoped(place, clause(place + suffix)), WEIGHTS[place]) for place in self.places
+        ]
+        return Clause.disjunction_max_query(found, TIE) if found else Clause.empty_query()
+
+    def _scoped(self, place: str, clause: Clause) -> Clause:
+        role = self.places[place]
+        return clause if role is None else _all([clause, _unscored(Clause.term_query(SCHEMA, "role", role))])
+
+    # --- filters -----------------------------------------------------------------------------------------
+
+    def filter(self, item: Filter) -> Clause:
+        return getattr(self, f"_by_{item.field}", self._by_term)(item)
+
+    def _by_term(self, item: Filter) -> Clause:
+        """branch, role, tool: the whole value, or a glob."""
+        return _matching(item.field, item.value.lower())
+
+    def _by_agent(self, item: Filter) -> Clause:
+        agent = self.resolver.agent(item.value.lower())
+        if agent is None:
+            raise BadQuery(f"agent:{item.value} — known agents: {', '.join(self.resolver.agents)}")
+        return Clause.term_query(SCHEMA, "agent", agent)
+
+    def _by_project(self, item: Filter) -> Clause:
+        """The name, or whole words of it: project:shop finds shop and shop-admin."""
+        value = item.value.lower()
+        if "*" in value:
+            return _matching("project", value)
+        return Clause.regex_query(SCHEMA, "project", rf"(.*[^a-z0-9])?{re.escape(value)}([^a-z0-9].*)?")
+
+    def _by_model(self, item: Filter) -> Clause:
+        """Any part of the name: model:opus."""
+        value = item.value.lower()
+        return _matching("model", value if "*" in value else f"*{value}*")
+
+    def _by_dir(self, item: Filter) -> Clause:
+        return _matching("dir", item.value.replace("\\", "/").rstrip("/") or "/")
+
+    def _by_file(self, item: Filter) -> Clause:
+        """A file's name, the end of its path, or a glob of either."""
+        return _matching("file", item.value.lower().replace("\\", "/").strip("/"))
+
+    def _by_in(self, item: Filter) -> Clause:
+        return _any([self._scoped_has(place, role) for place, role in _IN[item.value].items()])
+
+    def _scoped_has(self, place: str, role: str | None) -> Clause:
+        has = Clause.term_query(SCHEMA, "is", f"has {place}")
+        return has if role is None else _all([has, Clause.term_query(SCHEMA, "role", role)])
+
+    def _by_is(self, item: Filter) -> Clause:
+        if item.value == "gone":
+            return _among(self.resolver.sessions_gone())
+        return Clause.term_query(SCHEMA, "is", item.value)
+
+    def _by_session(self, item: Filter) -> Clause:
+        return _among(self.resolver.sessions_named(item.value))
+
+    def _by_since(self, item: Filter) -> Clause:
+        assert item.at is not None
+        return Clause.range_query(SCHEMA, "at", tantivy.FieldType.Integer, lower_bound=milliseconds(item.at))
+
+    def _by_until(self, item: Filter) -> Clause:
+        assert item.at is not None
+        bound = milliseconds(item.at)
+        return Clause.range_query(SCHEMA, "at", tantivy.FieldType.Integer, upper_bound=bound, include_upper=False)
+
+
+def _matching(field: str, value: str) -> Clause:
+    if "*" not in value:
+        return Clause.term_query(SCHEMA, field, value)
+    return Clause.regex_query(SCHEMA, field, ".*".join(re.escape(part) for part in value.split("*")))
+
+
+def _prefix(place: str, tokens: Sequence[str]) -> Clause:
+    if len(tokens) == 1:
+        return Clause.regex_query(SCHEMA, place, re.escape(tokens[0]) + ".*")
+    return Clause.phrase_prefix_query(SCHEMA, place, list(tokens))
+
+
+def _among(sessions: Sequence[int]) -> Clause:
+    return Clause.term_set_query(SCHEMA, "session", list(sessions)) if sessions else Clause.empty_query()
+
+
+def _all(clauses: Iterable[Clause]) -> Clause:
+    return Clause.boolean_query([(Occur.Must, c) for c in clauses])
+
+
+def _any(clauses: Sequence[Clause]) -> Clause:
+    return clauses[0] if len(clauses) == 1 else Clause.boolean_query([(Occur.Should, c) for c in clauses])
+
+
+def _unscored(clause: Clause) -> Clause:
+    return Clause.const_score_query(clause, 0.0)

@@ -1,0 +1,46 @@
+"""Text from logs made harmless for a terminal. Every string that was not written here passes through it.
+
+It refuses to judge meaning: words stay, whatever can move the cursor, recolour, reorder or hide text goes.
+"""
+
+from __future__ import annotations
+
+import re
+
+_SEQUENCE = re.compile(
+    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor movement
+    # OSC, DCS, SOS, PM, APC with their terminator. Without one only the introducer goes (below): an
+    # unfinished sequence must not swallow the rest of a message.
+    r"|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c]{0,4096}(?:\x07|\x1b\\|\x9c)"
+    r"|\x1b[ -/]*[0-~]"
+)
+_BREAK = re.compile("\r\n|[\r\x0b\x0c\x85\u2028\u2029]")
+_HARMFUL = re.compile(
+    "[\x00-\x08\x0e-\x1f\x7f-\x9f"
+    "\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    # Tags and supplementary variation selectors: invisible alphabets.
+    "\U000e0000-\U000e0fff"
+    "\ud800-\udfff]"
+)
+_SPACE = re.compile(r"\s+")
+
+
+def clean_text(text: str) -> str:
+    """Several lines: line feeds and tabs stay, other line ends become line feeds."""
+    if text.isprintable():
+        return text
+    return _HARMFUL.sub("", _BREAK.sub("\n", _SEQUENCE.sub("", text)))
+
+
+def clean_line(text: str) -> str:
+    """One line: every run of white space is one space."""
+    if not text.isprintable():
+        text = _HARMFUL.sub("", _BREAK.sub(" ", _SEQUENCE.sub("", text)))
+    return _SPACE.sub(" ", text).strip()
+
+
+def clean_span(text: str) -> str:
+    """A piece of a line: as clean_line, but keeps the spaces at its ends so that pieces can be joined."""
+    if not text.isprintable():
+        text = _HARMFUL.sub("", _BREAK.sub(" ", _SEQUENCE.sub("", text)))
+    return _SPACE.sub(" ", text)

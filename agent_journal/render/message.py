@@ -1,0 +1,135 @@
+"""One message as lines: whole, cut to a readable size, or as a single line of gist."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import singledispatch
+from typing import Any
+
+from agent_journal.render.clean import clean_line, clean_text
+from agent_journal.render.style import Look
+from agent_journal.render.width import cut, wrap
+from agent_journal.session import Attachment, Block, Message, StoredMessage, Text, Thinking, ToolCall
+
+TEXT_LINES = 20  # of a message that is not shown whole
+RESULT_LINES = 3
+GIST_CHARS = 400  # more than a line can show; keeps a megabyte of text from being cleaned for one line
+# The argument that says what a call is about, most telling first.
+_TELLING = (
+    "command",
+    "file_path",
+    "path",
+    "pattern",
+    "query",
+    "url",
+    "description",
+    "prompt",
+    "notebook_path",
+)
+
+
+def label(stored: StoredMessage) -> str:
+    """Role initial and ordinal: `a12`."""
+    return f"{str(stored.message.role)[:1]}{stored.ordinal}"
+
+
+def gist(message: Message) -> str:
+    """A message in one line: what was said, else what was done, else what was thought."""
+    said = clean_line(message.text[:GIST_CHARS])
+    if said:
+        return said
+    done = " ".join(f"[{call_gist(call)}]" for call in message.tool_calls[:5])
+    if done:
+        return done
+    thought = clean_line(message.thinking[:GIST_CHARS])
+    if thought:
+        return f"(thinking) {thought}"
+    return " ".join(_attached(b) for b in message.blocks if isinstance(b, Attachment)) or "(empty)"
+
+
+def call_gist(call: ToolCall) -> str:
+    about = clean_line(_about(call.arguments)[:GIST_CHARS])
+    failed = " (failed)" if call.success is False else ""
+    return f"{clean_line(call.name)}{' ' if about else ''}{cut(about, 60)}{failed}"
+
+
+def _about(arguments: Any) -> str:
+    if isinstance(arguments, str):
+        return arguments
+    if not isinstance(arguments, dict):
+        return ""
+    found = (arguments[name] for name in _TELLING if isinstance(arguments.get(name), str))
+    return next(found, "")
+
+
+def _attached(block: Attachment) -> str:
+    return f"[{clean_line(block.kind)}{' ' if block.name else ''}{clean_line(block.name)}]"
+
+
+class _Page:
+    """Lines of one message, with how much of it to show."""
+
+    def __init__(self, look: Look, indent: str, *, whole: bool, tools: bool, thinking: bool) -> None:
+        self.look = look
+        self.indent = indent
+        self.whole = whole
+        self.tools = tools
+        self.thinking = thinking
+
+    def wrapped(self, text: str, most: int, style: str = "", inner: str = "") -> Iterator[str]:
+        lines = wrap(clean_text(text).strip("\n"), self.look.width - len(self.indent) - len(inner))
+        shown = lines if self.whole else lines[:most]
+        for line in shown:
+            yield (self.indent + inner + (self.look.paint(line, style) if style else line)).rstrip()
+        if len(shown) < len(lines):
+            more = f"… {len(lines) - len(shown)} more lines (--full)"
+            yield self.indent + inner + self.look.paint(more, "dim")
+
+
+def message_lines(
+    message: Message, look: Look, *, indent: str, whole: bool, tools: bool = True, thinking: bool = True
+) -> Iterator[str]:
+    page = _Page(look, indent, whole=whole, tools=tools, thinking=thinking)
+    for block in message.blocks:
+        yield from _block_lines(block, page)
+
+
+@singledispatch
+def _block_lines(block: Block, page: _Page) -> Iterator[str]:
+    raise TypeError(type(block).__name__)
+
+
+@_block_lines.register
+def _(block: Text, page: _Page) -> Iterator[str]:
+    if block.text.strip():
+        yield from page.wrapped(block.text, TEXT_LINES)
+
+
+@_block_lines.register
+def _(block: Thinking, page: _Page) -> Iterator[str]:
+    if page.thinking and block.text.strip():
+        yield page.indent + page.look.paint("(thinking)", "dim")
+        yield from page.wrapped(block.text, TEXT_LINES, "dim")
+
+
+@_block_lines.register
+def _(block: Attachment, page: _Page) -> Iterator[str]:
+    yield page.indent + _attached(block)
+    if block.text.strip():
+        yield from page.wrapped(block.text, RESULT_LINES, inner="  ")
+
+
+@_block_lines.register
+def _(block: ToolCall, page: _Page) -> Iterator[str]:
+    if not page.tools:
+        return
+    yield page.indent + page.look.paint(
+        cut(f"[{call_gist(block)}]", page.look.width - len(page.indent)), "agent"
+    )
+    if page.whole and block.arguments is not None:
+        given = block.arguments
+        written = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False, indent=2)
+        yield from page.wrapped(written, TEXT_LINES, inner="  ")
+    if block.result and block.result.strip():
+        yield from page.wrapped(block.result, RESULT_LINES, "dim", inner="  | ")

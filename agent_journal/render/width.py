@@ -1,0 +1,67 @@
+"""Columns, not characters: measuring, cutting and wrapping cleaned text as a terminal shows it."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator
+
+_NO_COLUMNS = frozenset({"Mn", "Me", "Cf"})
+_TWO_COLUMNS = frozenset({"W", "F"})
+TAB = 4
+
+
+def columns(text: str) -> int:
+    if text.isascii():
+        return len(text)
+    return sum(map(_columns_of, text))
+
+
+def _columns_of(char: str) -> int:
+    if char.isascii():
+        return 1
+    if unicodedata.category(char) in _NO_COLUMNS:
+        return 0
+    return 2 if unicodedata.east_asian_width(char) in _TWO_COLUMNS else 1
+
+
+def cut(text: str, width: int) -> str:
+    """At most `width` columns; what was cut leaves an ellipsis."""
+    if columns(text) <= width:
+        return text
+    return text[: _fitting(text, 0, max(width - 1, 0))] + "…"
+
+
+def _fitting(text: str, start: int, width: int) -> int:
+    """Where the characters from `start` on stop fitting into `width` columns."""
+    used = 0
+    for place in range(start, len(text)):
+        used += _columns_of(text[place])
+        if used > width:
+            return place
+    return len(text)
+
+
+def wrap_spans(text: str, width: int) -> Iterator[tuple[int, int]]:
+    """Ranges of one long line that each fit, broken at spaces where there are any."""
+    width = max(width, 2)
+    start = 0
+    while start < len(text):
+        end = _fitting(text, start, width)
+        if end < len(text) and text[end] != " ":
+            space = text.rfind(" ", start + 1, end)
+            # Scripts without spaces, and words longer than a line, break where the line is full.
+            end = space if space > start else max(end, start + 1)
+        yield start, end
+        start = end
+        while start < len(text) and text[start] == " ":
+            start += 1
+
+
+def wrap(text: str, width: int) -> list[str]:
+    """Lines of a text of several lines; indentation stays on the first piece of each."""
+    lines: list[str] = []
+    for line in text.expandtabs(TAB).split("\n"):
+        line = line.rstrip()
+        pieces = [line[a:b].rstrip() for a, b in wrap_spans(line, width)]
+        lines += pieces or [""]
+    return lines

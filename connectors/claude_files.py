@@ -1,0 +1,121 @@
+"""Where Claude Code keeps its sessions: which files make one source. Looks at names and stats only."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from agent_journal.connectors.base import Discovery, FileStat, Source, entries, stat_of, walk
+
+AGENT = "claude-code"
+SESSION, AGENTS, HISTORY = "session", "agents", "history"  # kinds of Source
+FOLDER_DEPTH = 3  # projects / project / session, or sessions / date
+SIDECAR_DEPTH = 8  # workflow runs nest their sub-agents
+_SESSION_PARTS = ("subagents", "tool-results", "remote-agents")
+
+
+def find(root: Path) -> Discovery:
+    """Sources of a config folder, its projects/, one project, or one file."""
+    discovery = Discovery()
+    if root.is_file():
+        _single_file(root, discovery)
+        return discovery
+    _history(root / "history.jsonl", discovery)
+    _folder(root / "projects" if _is_config(root) else root, discovery, FOLDER_DEPTH)
+    return discovery
+
+
+def _is_config(root: Path) -> bool:
+    return root.name == ".claude" or (root / "projects").is_dir() or (root / "history.jsonl").is_file()
+
+
+def _history(path: Path, discovery: Discovery) -> None:
+    found = stat_of(path)
+    if found:
+        discovery.sources.append(Source(AGENT, path, (found,), HISTORY))
+
+
+def _single_file(path: Path, discovery: Discovery) -> None:
+    found = stat_of(path)
+    if found is None or path.suffix != ".jsonl":
+        discovery.passed.append((path, "not a .jsonl file"))
+    elif path.name == "history.jsonl":
+        _history(path, discovery)
+    elif path.name == "journal.jsonl":
+        discovery.passed.append((path, "a workflow's journal, not a conversation"))
+    else:
+        _transcript(found, path.with_suffix("").is_dir(), discovery)
+
+
+def _folder(folder: Path, discovery: Discovery, depth: int) -> None:
+    """Transcripts here and in the folders below; a session's own folder goes with the session."""
+    listed = entries(folder, discovery)
+    names = {e.name for e in listed}
+    for entry in listed:
+        path = Path(entry.path)
+        if entry.is_dir(follow_symlinks=False):
+            if entry.name.endswith(".jsonl"):
+                discovery.passed.append((path, "a folder named like a transcript"))
+            elif f"{entry.name}.jsonl" not in names and not _orphans(path, discovery) and depth > 0:
+                _folder(path, discovery, depth - 1)
+        elif not entry.name.endswith(".jsonl"):
+            linked = entry.is_symlink() and entry.is_dir()
+            discovery.passed.append(
+                (path, "a link to a folder, not followed" if linked else "not a .jsonl file")
+            )
+        elif entry.name == "journal.jsonl":
+            discovery.passed.append((path, "a workflow's journal, not a conversation"))
+        elif entry.name == "history.jsonl":
+            continue  # only beside projects/ is it Claude's, and there it was taken
+        elif (found := stat_of(path)) is None:
+            discovery.passed.append((path, "a broken link, or not a regular file"))
+        else:
+            _transcript(found, entry.name.removesuffix(".jsonl") in names, discovery)
+
+
+def _transcript(found: FileStat, has_folder: bool, discovery: Discovery) -> None:
+    if found.path.name.startswith("agent-"):
+        sidecar = stat_of(found.path.with_suffix(".meta.json"))
+        files = (found, sidecar) if sidecar else (found,)
+        discovery.sources.append(Source(AGENT, found.path, files, AGENTS))
+        return
+    own = found.path.with_suffix("")
+    sidecars = _sidecars(own, discovery) if has_folder and not own.is_symlink() else []
+    discovery.sources.append(Source(AGENT, found.path, (found, *sidecars), SESSION))
+
+
+def _orphans(folder: Path, discovery: Discovery) -> bool:
+    """Whether this is a session's folder; its sub-agents are a source even when the transcript is gone."""
+    if not any((folder / part).is_dir() for part in _SESSION_PARTS):
+        return False
+    files = _sidecars(folder, discovery)
+    agents = [f for f in files if is_agent_file(f.path)]
+    if agents:
+        others = (f for f in files if f is not agents[0])
+        discovery.sources.append(Source(AGENT, agents[0].path, (agents[0], *others), AGENTS))
+    elif files:
+        discovery.passed.append((folder, "only leftovers of a session whose transcript is gone"))
+    return True
+
+
+def _sidecars(folder: Path, discovery: Discovery) -> list[FileStat]:
+    """Everything that belongs to a session beside its transcript, by path."""
+    found: list[FileStat] = []
+    for entry in walk(folder / "subagents", discovery, SIDECAR_DEPTH):
+        path = Path(entry.path)
+        if not (is_agent_file(path) or entry.name.endswith(".meta.json")):
+            journal = entry.name == "journal.jsonl"
+            reason = "a workflow's journal, not a conversation" if journal else "not a sub-agent's transcript"
+            discovery.passed.append((path, reason))
+        elif (stat := stat_of(path)) is None:
+            discovery.passed.append((path, "a broken link, or not a regular file"))
+        else:
+            found.append(stat)
+    spilled = (stat_of(Path(e.path)) for e in walk(folder / "tool-results", discovery, 0))
+    found += [stat for stat in spilled if stat]
+    if (folder / "remote-agents").is_dir():
+        discovery.passed.append((folder / "remote-agents", "descriptions of remote agents, no conversation"))
+    return found
+
+
+def is_agent_file(path: Path) -> bool:
+    return path.name.startswith("agent-") and path.suffix == ".jsonl"

@@ -1,0 +1,13 @@
+"""Every agent, once. Options, configuration keys, `aj agents` and the documents derive from this list."""
+
+from __future__ import annotations
+
+from agent_journal.connectors.base import Connector
+from agent_journal.connectors.claude_code import ClaudeCode
+from agent_journal.connectors.copilot_cli import CopilotCli
+
+CONNECTORS: tuple[Connector, ...] = (ClaudeCode(), CopilotCli())
+
+BY_AGENT = {c.agent: c for c in CONNECTORS}
+BY_NAME = {name: c for c in CONNECTORS for name in (c.agent, *c.aliases, c.config_key)}
+SOURCE_KEYS = {c.config_key: c.env for c in CONNECTORS}  # configuration key -> environment variable

@@ -1,0 +1,273 @@
+"""How a reading becomes rows: merged message by message, so that ids and ordinals survive and nothing stored is lost."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Sequence
+
+import msgspec
+from msgspec import Struct, structs
+
+from agent_journal.index import codec
+from agent_journal.index.merge import merged_message, merged_session
+from agent_journal.index.store import Store, guarded
+from agent_journal.session import Message, Session, Transcript, derive
+
+
+class Merged(Struct):
+    """What one source changed."""
+
+    sessions_new: int = 0
+    sessions_changed: int = 0
+    messages_new: int = 0
+    messages_changed: int = 0
+
+
+class _Owner(Struct, frozen=True):
+    """The stored session that a transcript would join."""
+
+    row: int
+    source: int
+    second_hand: bool
+    source_gone: bool
+    facts: bytes
+    head: int | None
+
+
+class _Row(Struct):
+    id: int
+    ordinal: int
+    digest: int
+    stamp: int
+    prompt: int | None
+    vanished: bool
+    matched: bool = False
+
+
+class Intake:
+    """Merges transcripts into the journal. The caller holds the write lock and the transaction."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.db = store.db
+
+    def merge(self, source: int, source_path: str, transcripts: Sequence[Transcript]) -> Merged:
+        merged = Merged()
+        with guarded(self.store.path):
+            for transcript in transcripts:
+                self._merge_one(source, source_path, transcript, merged)
+        return merged
+
+    def _merge_one(self, source: int, source_path: str, transcript: Transcript, merged: Merged) -> None:
+        owner, key = self._place(source, source_path, transcript)
+        if owner is not None and transcript.second_hand and owner.source != source:
+            return
+        session = structs.replace(transcript.session, key=key)
+        messages = self._unheld(session, transcript) if transcript.second_hand else transcript.messages
+        if owner is None and not messages:
+            return
+        seq = self._next_seq()
+        row = owner.row if owner is not None else self._insert_session(source, session, transcript.second_hand)
+        before = merged.messages_new + merged.messages_changed
+        kept, lost_some = self._merge_messages(row, messages, seq, merged, adopting=_adopts(owner, transcript))
+        if owner is not None and lost_some:
+            session = merged_session(codec.session_of(owner.facts), session)
+        facts_changed = self._write_session(row, source, session, transcript.second_hand, owner, kept, seq)
+        if owner is None:
+            merged.sessions_new += 1
+        elif facts_changed or merged.messages_new + merged.messages_changed > before:
+            merged.sessions_changed += 1
+
+    # --- which session -----------------------------------------------------------------------------------
+
+    def _place(self, source: int, source_path: str, transcript: Transcript) -> tuple[_Owner | None, str]:
+        """The session to join and its key. A second live file with the same id is a session of its own."""
+        key = transcript.session.key
+        owner = self._owner(key)
+        if owner is None or owner.source == source or transcript.second_hand:
+            return owner, key
+        if owner.second_hand or owner.source_gone:
+            return owner, key
+        mark = hashlib.blake2b(source_path.encode("utf-8", "surrogateescape"), digest_size=3).hexdigest()
+        key = f"{key}~{mark}"
+        return self._owner(key), key
+
+    def _owner(self, key: str) -> _Owner | None:
+        row = self.db.execute(
+            "SELECT s.id, s.source, s.second_hand, c.gone, s.facts, s.head FROM session s "
+            "JOIN source c ON c.id = s.source WHERE s.key = ?",
+            (key,),
+        ).fetchone()
+        return None if row is None else _Owner(row[0], row[1], bool(row[2]), bool(row[3]), row[4], row[5])
+
+    def _unheld(self, session: Session, transcript: Transcript) -> tuple[Message, ...]:
+        """Prompts of the history that no transcript of the same workspace holds (P18)."""
+        return tuple(m for m in transcript.messages if not self._held(session, m))
+
+    def _held(self, session: Session, message: Message) -> bool:
+        prompt = codec.prompt_of(message)
+        if prompt is None or message.uuid is not None:
+            return False
+        found = self.db.execute(
+            "SELECT 1 FROM message m JOIN session s ON s.id = m.session "
+            "WHERE m.prompt = ? AND s.key != ? AND s.workspace IS ? AND NOT s.second_hand LIMIT 1",
+            (prompt, session.key, session.workspace),
+        )
+        return found.fetchone() is not None
+
+    # --- messages ----------------------------------------------------------------------------------------
+
+    def _merge_messages(
+        self, session: int, messages: Sequence[Message], seq: int, merged: Merged, *, adopting: bool
+    ) -> tuple[list[tuple[int, Message]], bool]:
+        """All messages of the session with their ids, in order, and whether the source no longer holds some."""
+        rows = self._rows(session)
+        kept: list[tuple[int, int, Message]] = []
+        last = max((r.ordinal for r in rows.values()), default=0)
+        taken: Counter[int] = Counter()
+        for message in messages:
+            digest = codec.digest_of(message)
+            identity = _identity(message, digest, taken)
+            old = rows.get(identity)
+            if old is None:
+                last += 1
+                number = self._insert(session, last, identity, digest, message, seq)
+                merged.messages_new += 1
+                kept.append((last, number, message))
+            else:
+                old.matched = True
+                message = self._update(old, digest, message, seq, merged)
+                kept.append((old.ordinal, old.id, message))
+        lost = [r for r in rows.values() if not r.matched]
+        if adopting:
+            lost = self._drop_echoes(lost, messages, seq)
+        for row in lost:
+            if not row.vanished:
+                self.db.execute("UPDATE message SET vanished = 1 WHERE id = ?", (row.id,))
+            body = self.db.execute("SELECT body FROM message WHERE id = ?", (row.id,)).fetchone()[0]
+            kept.append((row.ordinal, row.id, codec.message_of(body)))
+        if lost:
+            kept.sort(key=lambda k: k[0])
+        return [(number, message) for _, number, message in kept], bool(lost)
+
+    def _rows(self, session: int) -> dict[int, _Row]:
+        found = self.db.execute(
+            "SELECT identity, id, ordinal, digest, stamp, prompt, vanished FROM message WHERE session = ?", (session,)
+        )
+        return {r[0]: _Row(r[1], r[2], r[3], r[4], r[5], bool(r[6])) for r in found}
+
+    def _insert(self, session: int, ordinal: int, identity: int, digest: int, message: Message, seq: int) -> int:
+        packed = codec.pack(message)
+        done = self.db.execute(
+            "INSERT INTO message (session, ordinal, identity, digest, stamp, prompt, changed_seq, body) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                session, ordinal, identity, digest, codec.hash64(packed), codec.prompt_of(message), seq,
+                codec.stored(packed),
+            ),
+        )  # fmt: skip
+        assert done.lastrowid is not None
+        return done.lastrowid
+
+    def _update(self, old: _Row, digest: int, message: Message, seq: int, merged: Merged) -> Message:
+        if old.vanished:
+            self.db.execute("UPDATE message SET vanished = 0 WHERE id = ?", (old.id,))
+        packed = codec.pack(message)
+        if codec.hash64(packed) == old.stamp:
+            return message
+        body = self.db.execute("SELECT body FROM message WHERE id = ?", (old.id,)).fetchone()[0]
+        message = merged_message(codec.message_of(body), message)
+        packed, digest = codec.pack(message), codec.digest_of(message)
+        stamp = codec.hash64(packed)
+        if stamp == old.stamp:
+            return message
+        if digest != old.digest:
+            # It left a group of copies: the group's document has to be written again without it.
+            self.db.execute("UPDATE message SET changed_seq = ? WHERE digest = ?", (seq, old.digest))
+        self.db.execute(
+            "UPDATE message SET digest = ?, stamp = ?, prompt = ?, changed_seq = ?, body = ? WHERE id = ?",
+            (digest, stamp, codec.prompt_of(message), seq, codec.stored(packed), old.id),
+        )
+        merged.messages_changed += 1
+        return message
+
+    def _drop_echoes(self, lost: list[_Row], messages: Sequence[Message], seq: int) -> list[_Row]:
+        """A transcript takes over a session known from the prompt history: prompts it holds are not kept twice."""
+        held = {codec.prompt_of(m) for m in messages} - {None}
+        stay = []
+        for row in lost:
+            if row.prompt in held:
+                self.db.execute("DELETE FROM message WHERE id = ?", (row.id,))
+                self.db.execute("INSERT INTO tombstone VALUES (?, ?)", (seq, row.id))
+            else:
+                stay.append(row)
+        return stay
+
+    # --- the session row ---------------------------------------------------------------------------------
+
+    def _next_seq(self) -> int:
+        found = self.db.execute("UPDATE meta SET value = value + 1 WHERE key = 'seq' RETURNING value").fetchone()
+        return int(found[0])
+
+    def _insert_session(self, source: int, session: Session, second_hand: bool) -> int:
+        done = self.db.execute(
+            "INSERT INTO session (key, native_id, agent, source, second_hand, is_agent, message_count, facts, derived) "
+            "VALUES (?, ?, ?, ?, ?, ?, 0, x'', x'')",
+            (session.key, session.id, session.agent, source, second_hand, session.is_agent_session),
+        )
+        assert done.lastrowid is not None
+        return done.lastrowid
+
+    def _write_session(
+        self,
+        row: int,
+        source: int,
+        session: Session,
+        second_hand: bool,
+        owner: _Owner | None,
+        kept: list[tuple[int, Message]],
+        seq: int,
+    ) -> bool:
+        derived = derive(session, (m for _, m in kept))
+        head = next((number for number, m in kept if m.is_human), kept[0][0] if kept else None)
+        facts, summary = codec.stored(codec.pack(session)), codec.stored(codec.pack(derived))
+        old = self.db.execute("SELECT facts, derived FROM session WHERE id = ?", (row,)).fetchone()
+        if owner is not None and owner.source == source and old == (facts, summary) and owner.head == head:
+            return False
+        self.db.execute(
+            "UPDATE session SET native_id = ?, slug = ?, agent = ?, source = ?, second_hand = ?, workspace = ?, "
+            "parent_key = ?, is_agent = ?, started_us = ?, ended_us = ?, message_count = ?, head = ?, facts = ?, "
+            "derived = ? WHERE id = ?",
+            (
+                session.id, session.slug, session.agent, source, second_hand, session.workspace,
+                session.parent_key, session.is_agent_session, codec.microseconds(derived.started_at),
+                codec.microseconds(derived.ended_at), len(kept), head, facts, summary, row,
+            ),
+        )  # fmt: skip
+        if owner is not None:
+            self._touch(row, codec.session_of(owner.facts), session, {owner.head, head}, seq)
+        return True
+
+    def _touch(self, row: int, old: Session, new: Session, heads: set[int | None], seq: int) -> None:
+        """Mark the documents whose session facts changed: all for the workspace, one for the title."""
+        if (old.workspace, old.is_agent_session) != (new.workspace, new.is_agent_session):
+            self.db.execute("UPDATE message SET changed_seq = ? WHERE session = ?", (seq, row))
+            return
+        if len(heads) == 1 and (old.title, old.summary, old.slug) == (new.title, new.summary, new.slug):
+            return
+        for head in heads - {None}:
+            self.db.execute("UPDATE message SET changed_seq = ? WHERE id = ?", (seq, head))
+
+
+def _adopts(owner: _Owner | None, transcript: Transcript) -> bool:
+    return owner is not None and owner.second_hand and not transcript.second_hand
+
+
+def _identity(message: Message, digest: int, taken: Counter[int]) -> int:
+    """Matched by the agent's own id, else by content and place among equals."""
+    first = codec.hash64(b"u" + message.uuid.encode("utf-8", "replace")) if message.uuid else digest
+    taken[first] += 1
+    if taken[first] == 1:
+        return first
+    return codec.hash64(msgspec.msgpack.encode((first, taken[first])))

@@ -1,0 +1,349 @@
+"""The word index: one tantivy document per distinct message. Derived from the store; its folder may be deleted at any time.
+
+A message that forks or resumes copied into several sessions is one document that lies in all of them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import tantivy
+
+from agent_journal.errors import JournalUnwritable
+from agent_journal.index import words
+from agent_journal.index.store import Copy, Store
+from agent_journal.session import Attachment, Message, Role, StoredSession, project_name
+
+FORMAT = 1  # raised when documents would be written differently: the folder is then rebuilt
+STATE = "state.json"
+BATCH = 500  # messages read from the store at a time
+MAX_PATHS = 40  # files named per document
+PATH_SUFFIXES = 6  # a/b/c.py is found as c.py, b/c.py, …
+MAX_FIELD_CHARS = 2_000_000  # of a message's own text; a pasted dump beyond this is searched by its head and tail
+
+# Field name -> what it holds. Each has a twin with stems.
+PLACES = ("text", "thinking", "input", "output", "title")
+STEM = "_stem"
+
+
+def _schema() -> tantivy.Schema:
+    builder = tantivy.SchemaBuilder()
+    for name in ("id", "session", "seq"):
+        builder.add_unsigned_field(name, indexed=True, fast=True)
+    builder.add_integer_field("at", indexed=True, fast=True)
+    for name in ("agent", "project", "dir", "branch", "role", "tool", "file", "model", "is"):
+        builder.add_text_field(name, tokenizer_name="raw", index_option="basic")
+    for name in PLACES:
+        builder.add_text_field(name, tokenizer_name=words.EXACT, index_option="position")
+        builder.add_text_field(name + STEM, tokenizer_name=words.STEMMED, index_option="freq")
+    return builder.build()
+
+
+SCHEMA = _schema()
+
+
+class Lexical:
+    def __init__(self, folder: Path, index: tantivy.Index, reached: int) -> None:
+        self.folder = folder
+        self.index = index
+        self.reached = reached
+
+    @classmethod
+    def open(cls, store: Store) -> tuple[Lexical | None, str]:
+        """The index as of its last commit, or None and why it must be rebuilt."""
+        folder = store.folder / "lexical"
+        if not folder.exists():
+            return None, "the word index is missing"
+        state = _state(folder)
+        if state is None:
+            return None, "the word index is unfinished"
+        if state.get("format") != FORMAT or state.get("tantivy") != tantivy.__version__:
+            return None, "the word index was written by another version"
+        if state.get("journal") != store.journal_id or state.get("seq", 0) > store.seq:
+            return None, "the word index belongs to another journal"
+        try:
+            index = tantivy.Index(SCHEMA, path=str(folder), reuse=True)
+            words.register(index)
+            index.reload()
+        except (ValueError, OSError) as error:
+            return None, f"the word index cannot be read ({error})"
+        return cls(folder, index, int(state["seq"])), ""
+
+    @classmethod
+    def create(cls, store: Store) -> Lexical:
+        """An empty index in place of whatever is there. The caller holds the write lock."""
+        folder = store.folder / "lexical"
+        try:
+            if folder.exists():
+                shutil.rmtree(folder)
+            folder.mkdir(mode=0o700)
+            index = tantivy.Index(SCHEMA, path=str(folder), reuse=False)
+        except (OSError, ValueError) as error:
+            raise _unwritable(folder, error) from error
+        words.register(index)
+        made = cls(folder, index, 0)
+        made._write_state(store, 0)
+        return made
+
+    def searcher(self) -> tantivy.Searcher:
+        return self.index.searcher()
+
+    def _write_state(self, store: Store, seq: int) -> None:
+        """After the commit: a crash in between replays harmlessly, since every change is delete, then add."""
+        text = json.dumps({"format": FORMAT, "tantivy": tantivy.__version__, "journal": store.journal_id, "seq": seq})
+        temporary = self.folder / (STATE + ".new")
+        try:
+            temporary.write_text(text)
+            os.replace(temporary, self.folder / STATE)
+        except OSError as error:
+            raise _unwritable(self.folder, error) from error
+        self.reached = seq
+
+
+def _state(folder: Path) -> dict[str, Any] | None:
+    try:
+        found = json.loads((folder / STATE).read_text())
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) and isinstance(found.get("seq"), int) else None
+
+
+def _unwritable(folder: Path, error: Exception) -> JournalUnwritable:
+    text = str(error)
+    if "No space left" in text or "os error 28" in text or "StorageFull" in text:
+        return JournalUnwritable(f"{folder}: no space left on the disk", "free some space and run `aj reindex`; nothing is lost")
+    return JournalUnwritable(f"{folder}: the word index cannot be written ({text})", "check the folder's permissions")
+
+
+class LexicalWriter:
+    """Takes in what changed in the store since the index last committed."""
+
+    def __init__(self, lexical: Lexical, store: Store, memory_mb: int, options: Indexed) -> None:
+        self.lexical = lexical
+        self.store = store
+        self.options = options
+        self.fed = lexical.reached  # above `reached` once documents are handed over but not committed
+        try:
+            self.writer = lexical.index.writer(heap_size=memory_mb * 2**20, num_threads=1)
+        except ValueError as error:
+            raise _unwritable(lexical.folder, error) from error
+        self.fresh = lexical.reached == 0 and lexical.searcher().num_docs == 0
+        self.sessions: dict[int, StoredSession] = {}
+
+    def feed(self) -> int:
+        """Hand over every change of the store up to now; returns how many messages. Commits nothing."""
+        seq, done = self.store.seq, 0
+        try:
+            for gone in self._tombstones(seq):
+                self.writer.delete_documents_by_term("id", gone)
+            for batch in self._changed(seq):
+                done += self._write(batch)
+        except ValueError as error:
+            raise _unwritable(self.lexical.folder, error) from error
+        self.fed = seq
+        return done
+
+    def commit(self) -> None:
+        if self.fed == self.lexical.reached:
+            return
+        try:
+            self.writer.commit()
+        except ValueError as error:
+            raise _unwritable(self.lexical.folder, error) from error
+        self.lexical._write_state(self.store, self.fed)
+        self.lexical.index.reload()
+        self.fresh = False
+
+    def close(self, *, merge: bool) -> None:
+        """Without `merge`, segments are left to a later run: a search must not wait for them."""
+        if merge:
+            self.writer.wait_merging_threads()
+
+    def _tombstones(self, seq: int) -> Iterator[int]:
+        rows = self.store.rows("SELECT message FROM tombstone WHERE seq > ? AND seq <= ?", (self.fed, seq))
+        for row in rows:
+            yield int(str(row[0]))
+
+    def _changed(self, seq: int) -> Iterator[list[int]]:
+        rows = self.store.rows(
+            "SELECT id FROM message WHERE changed_seq > ? AND changed_seq <= ? ORDER BY changed_seq, id", (self.fed, seq)
+        )
+        ids = [int(str(row[0])) for row in rows]
+        for start in range(0, len(ids), BATCH):
+            yield ids[start : start + BATCH]
+
+    def _write(self, batch: Sequence[int]) -> int:
+        groups = self.store.copies(batch)
+        if len(self.sessions) > 2000:
+            self.sessions.clear()
+        written: set[int] = set()
+        for number in batch:
+            copies = groups[number]
+            first = copies[0].message
+            if first in written:
+                continue
+            written.add(first)
+            if not self.fresh:
+                for copy in copies:
+                    self.writer.delete_documents_by_term("id", copy.message)
+            elif len(copies) > 1:
+                self._forget(copies)
+            self.writer.add_document(self._document(first, copies))
+        return len(batch)
+
+    def _forget(self, copies: Sequence[Copy]) -> None:
+        for copy in copies:
+            self.writer.delete_documents_by_term("id", copy.message)
+
+    def _document(self, number: int, copies: Sequence[Copy]) -> tantivy.Document:
+        stored = self.store.message(number)
+        homes = [self._home(copy.session) for copy in copies]
+        heads = [home for copy, home in zip(copies, homes, strict=True) if self._head(copy)]
+        fields = document(stored.message, homes, heads, self.options)
+        fields["id"] = [number]
+        fields["session"] = sorted({copy.session for copy in copies})
+        fields["seq"] = [self.fed]
+        return tantivy.Document.from_dict(fields, SCHEMA)
+
+    def _home(self, session: int) -> StoredSession:
+        if session not in self.sessions:
+            self.sessions[session] = self.store.session(session)
+        return self.sessions[session]
+
+    def _head(self, copy: Copy) -> bool:
+        return self.store.number("SELECT head FROM session WHERE id = ?", (copy.session,)) == copy.message
+
+
+class Indexed:
+    """What of a message is indexed."""
+
+    def __init__(self, thinking: bool = True, tool_output_chars: int = 20_000) -> None:
+        self.thinking = thinking
+        self.tool_output_chars = tool_output_chars
+
+
+def document(
+    message: Message, homes: Sequence[StoredSession], heads: Sequence[StoredSession], options: Indexed
+) -> dict[str, list[Any]]:
+    """The fields of one message, wherever it lies."""
+    calls = message.tool_calls
+    fields: dict[str, list[Any]] = {
+        "agent": sorted({h.session.agent for h in homes}),
+        "project": sorted({project_name(h.session.workspace).lower() for h in homes if h.session.workspace}),
+        "dir": sorted(set(_folders(p for p in (message.cwd, *(h.session.workspace for h in homes)) if p))),
+        "role": [message.role.value],
+        "is": sorted(_flags(message, homes)),
+    }
+    if message.git_branch:
+        fields["branch"] = [message.git_branch.lower()]
+    if message.model:
+        fields["model"] = [message.model.lower()]
+    if calls:
+        fields["tool"] = sorted({c.name.lower() for c in calls if c.name})
+        fields["file"] = sorted(set(_suffixes(p for c in calls for p in c.paths)))
+    moment = message.at or homes[0].derived.started_at
+    if moment is not None:
+        fields["at"] = [milliseconds(moment)]
+    for place, text in contents(message, heads, options):
+        fields["is"].append(f"has {place}")
+        ready = words.prepared(text)
+        fields[place] = [ready]
+        fields[place + STEM] = [words.split(ready)]
+    return fields
+
+
+def contents(message: Message, heads: Sequence[StoredSession], options: Indexed) -> Iterator[tuple[str, str]]:
+    """(place, text) for everything searchable in a message."""
+    if text := said(message):
+        yield "text", capped(text, MAX_FIELD_CHARS)
+    if options.thinking and (thought := message.thinking):
+        yield "thinking", capped(thought, MAX_FIELD_CHARS)
+    calls = message.tool_calls
+    if calls:
+        yield "input", capped("\n".join(asked(c.name, c.arguments) for c in calls), MAX_FIELD_CHARS)
+        if results := "\n".join(capped(c.result, options.tool_output_chars) for c in calls if c.result):
+            yield "output", results
+    if heads and (titles := "\n".join(titled(h) for h in heads)):
+        yield "title", titles
+
+
+def said(message: Message) -> str:
+    """The message's own words, with the names and quoted text of what was attached."""
+    parts = [message.text]
+    parts += [f"{b.name} {b.text}".strip() for b in message.blocks if isinstance(b, Attachment)]
+    return "\n\n".join(p for p in parts if p)
+
+
+def asked(name: str, arguments: Any) -> str:
+    """A tool call as text: its name and every value, one a line; keys are the tool's vocabulary, not the user's."""
+    return "\n".join([name, *_leaves(arguments)])
+
+
+def _leaves(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for part in value.values():
+            yield from _leaves(part)
+    elif isinstance(value, (list, tuple)):
+        for part in value:
+            yield from _leaves(part)
+    elif isinstance(value, (int, float)) and not isinstance(value, bool):
+        yield str(value)
+
+
+def titled(session: StoredSession) -> str:
+    facts = session.session
+    parts = [facts.title, facts.summary, facts.slug and facts.slug.replace("-", " ")]
+    return "\n".join(p for p in parts if p)
+
+
+def capped(text: str, limit: int) -> str:
+    """Head and tail: what a command was and how it ended are what people look for."""
+    if len(text) <= limit:
+        return text
+    tail = limit // 3
+    return text[: limit - tail] + "\n…\n" + text[-tail:]
+
+
+def milliseconds(moment: datetime) -> int:
+    return int(moment.timestamp() * 1000)
+
+
+def _flags(message: Message, homes: Sequence[StoredSession]) -> Iterator[str]:
+    if message.is_error or any(c.success is False for c in message.tool_calls):
+        yield "error"
+    if message.is_meta:
+        yield "meta"
+    if message.is_sidechain:
+        yield "sidechain"
+    if message.is_sidechain or any(h.session.is_agent_session for h in homes):
+        yield "subagent"
+    if message.role is Role.USER and message.is_human:
+        yield "human"
+
+
+def _folders(paths: Iterable[str]) -> Iterator[str]:
+    """A folder and all above it, so that dir: is one look-up."""
+    for path in paths:
+        clean = path.replace("\\", "/").rstrip("/")
+        while clean:
+            yield clean
+            clean = clean.rpartition("/")[0]
+
+
+def _suffixes(paths: Iterable[str]) -> Iterator[str]:
+    for number, path in enumerate(paths):
+        if number == MAX_PATHS:
+            return
+        parts = path.lower().replace("\\", "/").strip("/").split("/")
+        for start in range(max(0, len(parts) - PATH_SUFFIXES), len(parts)):
+            yield "/".join(parts[start:])
+        if len(parts) > PATH_SUFFIXES:
+            yield "/".join(parts)

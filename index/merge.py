@@ -1,0 +1,71 @@
+"""What a re-read session adds to a stored one. Nothing that was stored is ever taken away by a shorter file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+from msgspec import structs
+
+from agent_journal.session import Block, Message, Session, Text, Thinking, ToolCall
+
+_Said = TypeVar("_Said", Text, Thinking)
+
+
+def merged_message(old: Message, new: Message) -> Message:
+    """The new reading, with what only the old one had. For a file that grew, this is the new reading."""
+    usage = new.usage
+    if old.usage is not None and (usage is None or old.usage.output_tokens > usage.output_tokens):
+        usage = old.usage
+    return structs.replace(
+        new,
+        blocks=_merged_blocks(old.blocks, new.blocks),
+        usage=usage,
+        stop_reason=new.stop_reason or old.stop_reason,
+        model=new.model or old.model,
+    )
+
+
+def _merged_blocks(old: Sequence[Block], new: Sequence[Block]) -> tuple[Block, ...]:
+    calls = {b.id: b for b in old if isinstance(b, ToolCall)}
+    blocks: list[Block] = [_merged_call(calls.get(b.id), b) if isinstance(b, ToolCall) else b for b in new]
+    known = {b.id for b in new if isinstance(b, ToolCall)}
+    for block in old:
+        if isinstance(block, ToolCall):
+            if block.id not in known:
+                blocks.append(block)
+        elif isinstance(block, (Text, Thinking)):
+            if not _said(block, new):
+                blocks.append(block)
+        elif block not in new:
+            blocks.append(block)
+    return tuple(blocks)
+
+
+def _merged_call(old: ToolCall | None, new: ToolCall) -> ToolCall:
+    if old is None or old.result is None or new.result is not None:
+        return new
+    return structs.replace(
+        new,
+        result=old.result,
+        success=old.success,
+        result_uuid=old.result_uuid,
+        result_parent_uuid=old.result_parent_uuid,
+        result_at=old.result_at,
+        details=new.details or old.details,
+    )
+
+
+def _said(block: _Said, new: Sequence[Block]) -> bool:
+    """Streamed text grows: a block that starts with the old text contains it."""
+    return any(type(b) is type(block) and b.text.startswith(block.text) for b in new)  # type: ignore[union-attr]
+
+
+def merged_session(old: Session, new: Session) -> Session:
+    """For a file that lost messages: facts it no longer tells are kept."""
+    gaps = {
+        name: getattr(old, name)
+        for name in Session.__struct_fields__
+        if getattr(new, name) is None and getattr(old, name) is not None
+    }
+    return structs.replace(new, **gaps)

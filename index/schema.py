@@ -1,0 +1,84 @@
+"""The journal's tables. Migrations are numbered and only ever added: a journal outlives the program that wrote it."""
+
+from __future__ import annotations
+
+import sqlite3
+import uuid
+
+from agent_journal.errors import JournalTooNew
+
+MIGRATIONS = [
+    """
+    CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
+
+    -- The unit a connector reads. `fingerprint` covers every file of it.
+    CREATE TABLE source (
+        id INTEGER PRIMARY KEY,
+        agent TEXT NOT NULL, home TEXT NOT NULL, path TEXT NOT NULL,
+        fingerprint TEXT NOT NULL, parser_version INTEGER NOT NULL,
+        status TEXT NOT NULL,               -- read | empty | excluded | failed
+        detail TEXT NOT NULL DEFAULT '',
+        lines INTEGER NOT NULL DEFAULT 0,
+        bad_lines INTEGER NOT NULL DEFAULT 0,
+        bad TEXT NOT NULL DEFAULT '[]',     -- JSON: [[line, reason], …], the first few
+        skipped TEXT NOT NULL DEFAULT '{}', -- JSON: kind -> count
+        unfinished INTEGER NOT NULL DEFAULT 0,
+        gone INTEGER NOT NULL DEFAULT 0,
+        UNIQUE (agent, home, path)
+    );
+
+    -- `facts` and `derived` are the whole values; the columns are what lists and filters ask for.
+    CREATE TABLE session (
+        id INTEGER PRIMARY KEY,
+        key TEXT NOT NULL UNIQUE, native_id TEXT NOT NULL, slug TEXT,
+        agent TEXT NOT NULL, source INTEGER NOT NULL REFERENCES source(id),
+        second_hand INTEGER NOT NULL,
+        workspace TEXT, parent_key TEXT, is_agent INTEGER NOT NULL,
+        started_us INTEGER, ended_us INTEGER,
+        message_count INTEGER NOT NULL,
+        head INTEGER,                       -- the message that carries the title in the lexical index
+        facts BLOB NOT NULL, derived BLOB NOT NULL
+    );
+    CREATE INDEX session_native ON session (native_id);
+    CREATE INDEX session_ended ON session (ended_us);
+    CREATE INDEX session_parent ON session (parent_key) WHERE parent_key IS NOT NULL;
+
+    -- `identity`, `digest`, `stamp` and `prompt` are 64-bit hashes: of the agent's id (or content and
+    -- place), of what was said and when, of the whole value, and of a person's words.
+    CREATE TABLE message (
+        id INTEGER PRIMARY KEY,
+        session INTEGER NOT NULL REFERENCES session(id),
+        ordinal INTEGER NOT NULL,
+        identity INTEGER NOT NULL, digest INTEGER NOT NULL, stamp INTEGER NOT NULL, prompt INTEGER,
+        vanished INTEGER NOT NULL DEFAULT 0,
+        changed_seq INTEGER NOT NULL,
+        body BLOB NOT NULL,
+        UNIQUE (session, ordinal)
+    );
+    CREATE INDEX message_digest ON message (digest);
+    CREATE INDEX message_changed ON message (changed_seq);
+    CREATE INDEX message_prompt ON message (prompt) WHERE prompt IS NOT NULL;
+
+    -- Messages that were removed, so that derived indexes can follow.
+    CREATE TABLE tombstone (seq INTEGER NOT NULL, message INTEGER NOT NULL);
+    """,
+]
+
+
+def migrate(db: sqlite3.Connection) -> None:
+    """Bring the tables up to date. Run under the write lock."""
+    check_version(db)
+    version = db.execute("PRAGMA user_version").fetchone()[0]
+    for number, script in enumerate(MIGRATIONS[version:], start=version + 1):
+        db.executescript(f"BEGIN; {script} PRAGMA user_version = {number}; COMMIT;")
+    db.execute("INSERT OR IGNORE INTO meta VALUES ('journal_id', ?), ('seq', 0)", (uuid.uuid4().hex,))
+    db.commit()
+
+
+def check_version(db: sqlite3.Connection) -> None:
+    version = db.execute("PRAGMA user_version").fetchone()[0]
+    if version > len(MIGRATIONS):
+        raise JournalTooNew(
+            f"this journal was written by a newer agent-journal (its format is {version}, this one knows {len(MIGRATIONS)})",
+            "upgrade agent-journal; the journal was not touched",
+        )

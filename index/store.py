@@ -1,0 +1,274 @@
+"""The journal's truth: sources, sessions and messages in SQLite. Search indexes are derived from it and may be deleted at any time.
+
+Reading lives here; what a re-read source changes is decided in intake.py.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+
+from msgspec import Struct
+
+from agent_journal.errors import JournalCorrupt, JournalError, JournalUnwritable, NoSuchSession
+from agent_journal.index import codec, schema
+from agent_journal.session import StoredMessage, StoredSession
+
+DATABASE = "journal.db"
+BUSY_MS = 5000
+AMBIGUOUS_SHOWN = 5
+
+
+class Copy(Struct, frozen=True):
+    """One place where a message stands."""
+
+    message: int
+    session: int
+    ordinal: int
+
+
+class SourceRow(Struct, frozen=True):
+    id: int
+    agent: str
+    home: str
+    path: str
+    fingerprint: str
+    parser_version: int
+    status: str
+    detail: str
+    lines: int
+    bad_lines: int
+    bad: str
+    skipped: str
+    unfinished: bool
+    gone: bool
+
+
+_SOURCE_COLUMNS = (
+    "id, agent, home, path, fingerprint, parser_version, status, detail, lines, bad_lines, bad, skipped, unfinished, gone"
+)
+_SESSION_COLUMNS = "s.id, s.facts, s.derived, (SELECT gone FROM source WHERE source.id = s.source)"
+
+
+@contextmanager
+def guarded(path: Path) -> Iterator[None]:
+    """SQLite's failures as sentences. A damaged journal is reported, never deleted."""
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        raise _sentence(path, error) from error
+
+
+def _sentence(path: Path, error: sqlite3.DatabaseError) -> JournalError:
+    text = str(error)
+    if "full" in text:
+        return JournalUnwritable(
+            f"{path.parent}: no space left on the disk", "free some space and run `aj reindex`; nothing is lost"
+        )
+    if "readonly" in text or "unable to open" in text or "attempt to write" in text:
+        return JournalUnwritable(
+            f"{path.parent}: the journal's folder cannot be written",
+            "give yourself write permission, or set AJ_HOME or storage.index_path to another folder",
+        )
+    if "locked" in text or "busy" in text:
+        return JournalUnwritable(f"{path}: the database is locked by another program", "close it and try again")
+    return JournalCorrupt(
+        f"{path} is damaged ({text})",
+        "it was left as it is. Sessions whose files still exist can be rebuilt: move journal.db away and run "
+        "`aj reindex`. Sessions whose files are gone are only in this file: try `sqlite3 journal.db .recover` on a copy.",
+    )
+
+
+class Store:
+    """A connection to the journal. Readers never wait for a writer: SQLite's write-ahead log keeps the last commit."""
+
+    def __init__(self, folder: Path, db: sqlite3.Connection) -> None:
+        self.folder = folder
+        self.path = folder / DATABASE
+        self.db = db
+
+    @classmethod
+    def exists(cls, folder: Path) -> bool:
+        return (folder / DATABASE).exists()
+
+    @classmethod
+    def open(cls, folder: Path, *, create: bool = False) -> Store:
+        """Open for reading and writing; with `create`, make the folder and bring the tables up to date."""
+        path = folder / DATABASE
+        if create:
+            _make_private(folder)
+        with guarded(path):
+            db = sqlite3.connect(path, timeout=BUSY_MS / 1000, isolation_level=None)
+            try:
+                db.execute("PRAGMA journal_mode = WAL")
+                db.execute("PRAGMA synchronous = NORMAL")  # WAL stays consistent; a power cut may lose the last batch
+                db.execute("PRAGMA cache_size = -16000")
+                if create:
+                    os.chmod(path, 0o600)
+                    schema.migrate(db)
+                else:
+                    schema.check_version(db)
+            except BaseException:
+                db.close()
+                raise
+        return cls(folder, db)
+
+    def close(self) -> None:
+        self.db.close()
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def rows(self, sql: str, values: Sequence[object] = ()) -> list[tuple[object, ...]]:
+        with guarded(self.path):
+            return self.db.execute(sql, values).fetchall()
+
+    def number(self, sql: str, values: Sequence[object] = ()) -> int:
+        found = self.rows(sql, values)
+        return int(str(found[0][0])) if found and found[0][0] is not None else 0
+
+    # --- the whole ---------------------------------------------------------------------------------------
+
+    @property
+    def journal_id(self) -> str:
+        return str(self.rows("SELECT value FROM meta WHERE key = 'journal_id'")[0][0])
+
+    @property
+    def seq(self) -> int:
+        return self.number("SELECT value FROM meta WHERE key = 'seq'")
+
+    def counts(self) -> tuple[int, int]:
+        """(sessions, messages). Summed over sessions: counting message rows would read the whole table."""
+        row = self.rows("SELECT count(*), coalesce(sum(message_count), 0) FROM session")[0]
+        return int(str(row[0])), int(str(row[1]))
+
+    def sources(self) -> list[SourceRow]:
+        with guarded(self.path):
+            found = self.db.execute(f"SELECT {_SOURCE_COLUMNS} FROM source").fetchall()
+        return [SourceRow(*row[:12], bool(row[12]), bool(row[13])) for row in found]
+
+    def known(self) -> dict[tuple[str, str, str], tuple[int, str, int, bool]]:
+        """(agent, home, path) -> (row, fingerprint, parser_version, gone): all a scan needs to see what changed."""
+        with guarded(self.path):
+            found = self.db.execute("SELECT agent, home, path, id, fingerprint, parser_version, gone FROM source").fetchall()
+        return {(a, h, p): (i, f, v, bool(g)) for a, h, p, i, f, v, g in found}
+
+    # --- sessions ----------------------------------------------------------------------------------------
+
+    def _session(self, row: Sequence[object]) -> StoredSession:
+        number, facts, derived, gone = row
+        return StoredSession(
+            int(str(number)), codec.session_of(_bytes(facts)), codec.derived_of(_bytes(derived)), bool(gone)
+        )
+
+    def session(self, row: int) -> StoredSession:
+        return self._session(self.rows(f"SELECT {_SESSION_COLUMNS} FROM session s WHERE s.id = ?", (row,))[0])
+
+    def session_by_key(self, key: str) -> StoredSession | None:
+        found = self.rows(f"SELECT {_SESSION_COLUMNS} FROM session s WHERE s.key = ?", (key,))
+        return self._session(found[0]) if found else None
+
+    def sessions(self, rows: Iterable[int]) -> dict[int, StoredSession]:
+        return {row: self.session(row) for row in set(rows)}
+
+    def newest_sessions(self, limit: int, offset: int = 0) -> list[StoredSession]:
+        found = self.rows(
+            f"SELECT {_SESSION_COLUMNS} FROM session s ORDER BY s.ended_us DESC, s.id LIMIT ? OFFSET ?", (limit, offset)
+        )
+        return [self._session(row) for row in found]
+
+    def find(self, name: str) -> StoredSession:
+        """A session by key, native id, slug, or a prefix of an id or key that fits only one."""
+        exact = self.rows(
+            f"SELECT {_SESSION_COLUMNS} FROM session s WHERE s.key = ?1 OR s.native_id = ?1 OR s.slug = ?1", (name,)
+        )
+        if len(exact) == 1:
+            return self._session(exact[0])
+        if exact:
+            raise self._ambiguous(name, exact)
+        like = name.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%"
+        found = self.rows(
+            f"SELECT {_SESSION_COLUMNS} FROM session s WHERE s.native_id LIKE ?1 ESCAPE '\\' OR s.key LIKE ?1 ESCAPE '\\' "
+            f"OR s.slug LIKE ?1 ESCAPE '\\' ORDER BY s.is_agent, s.ended_us DESC LIMIT {AMBIGUOUS_SHOWN + 1}",
+            (like,),
+        )
+        if not found:
+            raise NoSuchSession(f"no session is called {name!r}", "see `aj sessions`")
+        if len(found) > 1 and not (mains := self._one_main(found)):
+            raise self._ambiguous(name, found)
+        return self._session(found[0] if len(found) == 1 else mains)
+
+    def _one_main(self, found: Sequence[Sequence[object]]) -> Sequence[object]:
+        """A session's own sub-agents share its prefix: the prefix still names the session."""
+        mains = [row for row in found if not codec.session_of(_bytes(row[1])).is_agent_session]
+        return mains[0] if len(mains) == 1 and len(found) <= AMBIGUOUS_SHOWN else ()
+
+    def _ambiguous(self, name: str, found: Sequence[Sequence[object]]) -> NoSuchSession:
+        names = [self._session(row).session.key for row in found[:AMBIGUOUS_SHOWN]]
+        more = " …" if len(found) > AMBIGUOUS_SHOWN else ""
+        return NoSuchSession(f"{name!r} fits several sessions: {', '.join(names)}{more}", "give more of the id")
+
+    # --- messages ----------------------------------------------------------------------------------------
+
+    def messages(self, session: int, first: int = 1, last: int | None = None) -> list[StoredMessage]:
+        found = self.rows(
+            "SELECT id, session, ordinal, body, vanished FROM message "
+            "WHERE session = ? AND ordinal BETWEEN ? AND ? ORDER BY ordinal",
+            (session, first, last if last is not None else 2**62),
+        )
+        return [_stored(row) for row in found]
+
+    def message(self, number: int) -> StoredMessage:
+        return _stored(self.rows("SELECT id, session, ordinal, body, vanished FROM message WHERE id = ?", (number,))[0])
+
+    def context(self, at: StoredMessage, around: int) -> tuple[tuple[StoredMessage, ...], tuple[StoredMessage, ...]]:
+        """The messages before and after one: a range read."""
+        near = self.messages(at.session, at.ordinal - around, at.ordinal + around)
+        return (
+            tuple(m for m in near if m.ordinal < at.ordinal),
+            tuple(m for m in near if m.ordinal > at.ordinal),
+        )
+
+    def copies(self, messages: Sequence[int]) -> dict[int, list[Copy]]:
+        """For each of these messages, every place that holds the same one, itself included; the oldest session first."""
+        marks = ",".join("?" * len(messages))
+        found = self.rows(
+            f"SELECT m.id, c.id, c.session, c.ordinal FROM message m JOIN message c ON c.digest = m.digest "
+            f"JOIN session s ON s.id = c.session WHERE m.id IN ({marks}) "
+            "ORDER BY s.parent_key IS NOT NULL, s.ended_us, s.key, c.ordinal",
+            messages,
+        )
+        groups: dict[int, list[Copy]] = {}
+        for of, copy, session, ordinal in found:
+            groups.setdefault(int(str(of)), []).append(Copy(int(str(copy)), int(str(session)), int(str(ordinal))))
+        return groups
+
+
+def _bytes(value: object) -> bytes:
+    assert isinstance(value, bytes)
+    return value
+
+
+def _stored(row: Sequence[object]) -> StoredMessage:
+    number, session, ordinal, body, vanished = row
+    return StoredMessage(
+        int(str(number)), int(str(session)), int(str(ordinal)), codec.message_of(_bytes(body)), bool(vanished)
+    )
+
+
+def _make_private(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        os.chmod(folder, 0o700)
+    except OSError as error:
+        raise JournalUnwritable(
+            f"{folder}: {error.strerror or error}",
+            "set AJ_HOME or storage.index_path to a folder that can be written",
+        ) from error

@@ -1,0 +1,93 @@
+"""How text becomes words: accents folded, identifiers split, CJK cut into pairs. One definition for indexing and asking.
+
+tantivy does the splitting and stemming; what it has no filter for (camelCase, CJK) is done to the text before.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import lru_cache
+
+import tantivy
+
+EXACT = "exact"  # words as written, lower case, accents folded
+STEMMED = "stemmed"  # identifiers split at capitals, English stems
+LONGEST_WORD = 120  # bytes; longer runs are hashes and encoded files
+
+_CJK = re.compile(
+    "[\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3031-\u3035\u3038-\u303c\u3040-\u30ff\u3130-\u318f"
+    "\u31a0-\u31bf\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003134f]+"
+)
+_HUMP = re.compile(r"([a-z0-9])([A-Z])|([A-Z])([A-Z][a-z])")
+_HUMP_SPLIT = r"\1\3 \2\4"
+
+
+@lru_cache(maxsize=1)
+def _analyzers() -> dict[str, tantivy.TextAnalyzer]:
+    def base() -> tantivy.TextAnalyzerBuilder:
+        return (
+            tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple())
+            .filter(tantivy.Filter.remove_long(LONGEST_WORD))
+            .filter(tantivy.Filter.lowercase())
+            .filter(tantivy.Filter.ascii_fold())
+        )
+
+    return {EXACT: base().build(), STEMMED: base().filter(tantivy.Filter.stemmer("english")).build()}
+
+
+def register(index: tantivy.Index) -> None:
+    for name, analyzer in _analyzers().items():
+        index.register_tokenizer(name, analyzer)
+
+
+def prepared(text: str) -> str:
+    """Text for the exact field. Pure ASCII passes untouched: Python knows that without looking."""
+    if text.isascii():
+        return text
+    return _CJK.sub(_pairs, unicodedata.normalize("NFC", text))
+
+
+def split(text: str) -> str:
+    """Prepared text for the stemmed field: parseHttpHeader as parse Http Header."""
+    return _HUMP.sub(_HUMP_SPLIT, text)
+
+
+def _pairs(run: re.Match[str]) -> str:
+    """Overlapping pairs, and the last character alone so that a single character finds its place."""
+    text = run.group()
+    return " " + " ".join(text[i : i + 2] for i in range(len(text))) + " "
+
+
+def exact_words(text: str) -> list[str]:
+    return _analyzers()[EXACT].analyze(prepared(text))
+
+
+def asked_words(text: str) -> list[str]:
+    """Like exact_words, for a query: a run of CJK asks for its pairs only, so that it matches inside longer runs."""
+    if text.isascii():
+        return _analyzers()[EXACT].analyze(text)
+    normal = unicodedata.normalize("NFC", text)
+    return _analyzers()[EXACT].analyze(_CJK.sub(_asked_pairs, normal))
+
+
+def _asked_pairs(run: re.Match[str]) -> str:
+    text = run.group()
+    return " " + (" ".join(text[i : i + 2] for i in range(len(text) - 1)) or text) + " "
+
+
+def stems(text: str) -> list[str]:
+    return _analyzers()[STEMMED].analyze(split(prepared(text)))
+
+
+def has_cjk(text: str) -> bool:
+    return not text.isascii() and _CJK.search(text) is not None
+
+
+# Words that carry no topic. They still count inside phrases; alone they would match every message.
+STOPWORDS = frozenset(
+    "a an and any are as at be been but by can could did do does for from had has have he her his how i if in into is "
+    "it its just may me might my no nor not of on or our shall she should so some than that the their them then there "
+    "these they this those to too us very was we were what when where which while who whom why will with would you your "
+    "again about am being both during each few further here more most only other own same such until".split()
+)
