@@ -12,7 +12,7 @@ from tantivy import Query as Clause
 from agent_journal.errors import BadQuery
 from agent_journal.index import words
 from agent_journal.index.lexical import PLACES, SCHEMA, STEM, milliseconds
-from agent_journal.query import And, Filter, Group, Node, Not, Or, Phrase, Query, Word
+from agent_journal.query import EITHER, And, Filter, Group, Node, Not, Or, Phrase, Query, Word
 
 # How much a word counts by where it stands. What people said outweighs what tools printed.
 WEIGHTS = {"text": 1.0, "title": 1.1, "thinking": 0.6, "input": 0.7, "output": 0.45}
@@ -53,14 +53,15 @@ class Resolver:
 
 
 def composed(query: Query, resolver: Resolver) -> Clause:
-    places = _places(query.root)
+    places = places_of(query)
     if query.root is None:
         return Clause.all_query()
     return _Composer(places, resolver).node(query.root)
 
 
-def _places(root: Node | None) -> Roles:
+def places_of(query: Query) -> Roles:
     """The places that in: filters leave for words; all of them without one."""
+    root = query.root
     wanted: Roles = {}
     unwanted: set[str] = set()
     for item, positive in _filters(root, True):
@@ -99,12 +100,18 @@ class _Composer:
         if isinstance(node, Filter):
             return self.filter(node)
         if isinstance(node, Not):
-            return Clause.boolean_query([(Occur.Must, Clause.all_query()), (Occur.MustNot, self.node(node.item))])
+            return Clause.boolean_query([(Occur.Must, Clause.all_query()), (Occur.MustNot, self.unwanted(node.item))])
         if isinstance(node, And):
             return _all(self.node(item) for item in node.items)
         if isinstance(node, Or):
             return _any([self.node(item) for item in node.items])
         return self.group(node)
+
+    def unwanted(self, node: Node) -> Clause:
+        """A message that also stands in a session nobody excluded is still an answer, from there."""
+        if isinstance(node, Filter) and node.field == "session":
+            return _among(self.resolver.sessions_named(node.value), "home")
+        return self.node(node)
 
     def group(self, group: Group) -> Clause:
         """Side by side: filters and phrases required, any word may match, excluded things must not."""
@@ -115,17 +122,17 @@ class _Composer:
             if isinstance(item, Word):
                 optional.append(item)
             elif isinstance(item, Not):
-                clauses.append((Occur.MustNot, self.node(item.item)))
+                clauses.append((Occur.MustNot, self.unwanted(item.item)))
             elif isinstance(item, Filter):
-                # since and until narrow each other; the same other field twice means either.
-                key = item.field if item.field not in ("since", "until", "is") else f"{item.field}:{item.value}"
+                # since and until narrow each other; most other fields, given twice, mean either.
+                key = item.field if item.field in EITHER else f"{item.field}:{item.value}"
                 by_field.setdefault(key, []).append(_unscored(self.filter(item)))
             else:
                 clauses.append((Occur.Must, self.node(item)))
         clauses += [(Occur.Must, _any(found)) for found in by_field.values()]
         if optional:
-            required = not any(isinstance(i, (Phrase, And, Or, Group)) for i in group.items)
-            clauses.append((Occur.Must if required else Occur.Should, self.any_word(optional)))
+            occur = Occur.Should if group.words_only_rank else Occur.Must
+            clauses.append((occur, self.any_word(optional)))
         if not any(occur == Occur.Must for occur, _ in clauses):
             clauses.append((Occur.Must, Clause.all_query()))
         return Clause.boolean_query(clauses)
@@ -290,8 +297,14 @@ def _prefix(place: str, tokens: Sequence[str]) -> Clause:
     return Clause.phrase_prefix_query(SCHEMA, place, list(tokens))
 
 
-def _among(sessions: Sequence[int]) -> Clause:
-    return Clause.term_set_query(SCHEMA, "session", list(sessions)) if sessions else Clause.empty_query()
+def _among(sessions: Sequence[int], field: str = "session") -> Clause:
+    return Clause.term_set_query(SCHEMA, field, list(sessions)) if sessions else Clause.empty_query()
+
+
+def seen_by(clause: Clause, seq: int) -> Clause:
+    """Only what the index held when it had reached this change: later pages continue the first."""
+    bound = Clause.range_query(SCHEMA, "seq", tantivy.FieldType.Unsigned, upper_bound=seq)
+    return _all([clause, _unscored(bound)])
 
 
 def _all(clauses: Iterable[Clause]) -> Clause:

@@ -226,14 +226,14 @@ def keys(agents: Iterable[str] = ()) -> list[Setting]:
 
 def journal_home(environ: Mapping[str, str] = os.environ) -> Path:
     given = environ.get("AJ_HOME")
-    return _from_here(given, "AJ_HOME", environ) if given else _home(environ) / ".agent-journal"
+    return _from_here(given, "AJ_HOME", environ) if given else home_folder(environ) / ".agent-journal"
 
 
 def config_path(environ: Mapping[str, str] = os.environ) -> Path:
     return journal_home(environ) / "config.toml"
 
 
-def _home(environ: Mapping[str, str]) -> Path:
+def home_folder(environ: Mapping[str, str]) -> Path:
     given = environ.get("HOME") or environ.get("USERPROFILE")
     if given:
         return Path(given)
@@ -245,7 +245,7 @@ def _home(environ: Mapping[str, str]) -> Path:
 
 def _expanded(text: str, environ: Mapping[str, str]) -> str:
     if text == "~" or text.startswith(("~/", "~\\")):
-        return str(_home(environ) / text[2:])
+        return str(home_folder(environ) / text[2:])
     if not text.startswith("~"):
         return text
     try:

@@ -8,6 +8,7 @@ JournalError
 ├── JournalBusy         another process is writing
 ├── JournalUnwritable   no permission, read-only folder, full disk
 ├── JournalTooNew       written by a later version
+├── NoJournal           nothing was indexed yet
 └── JournalCorrupt      journal.db is damaged; says what can be rebuilt
 """
 
@@ -53,3 +54,23 @@ class JournalTooNew(JournalError):
 
 class JournalCorrupt(JournalError):
     kind = "journal_corrupt"
+
+
+class NoJournal(JournalError):
+    kind = "no_journal"
+
+
+FULL_DISK = ("no space left", "os error 28", "storagefull", "disk is full", "disk full")
+
+
+def unwritable(folder: object, error: Exception) -> JournalUnwritable:
+    """SQLite, tantivy and the operating system each say it in their own words."""
+    reason = getattr(error, "strerror", None) or str(error)
+    if any(words in f"{reason} {error}".lower() for words in FULL_DISK):
+        return JournalUnwritable(
+            f"{folder}: no space left on the disk", "free some space and run `aj reindex`; nothing is lost"
+        )
+    return JournalUnwritable(
+        f"{folder}: the journal cannot be written ({reason})",
+        "give yourself write permission, or set AJ_HOME or storage.index_path to another folder",
+    )

@@ -1,4 +1,4 @@
-"""What a connector is: it finds sources by looking at names and stats only, and turns one source into transcripts.
+"""What a connector is: it finds sources by names and stats only, and turns one source into transcripts.
 
 The incremental loop, the decision to go on after a failure, and everything that is written live elsewhere.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import stat
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -50,11 +51,13 @@ class Source:
 
 @dataclass(slots=True)
 class Discovery:
-    """What a look at the disk found. `unlisted` roots or folders could not be read: nothing below them may be called gone."""
+    """What a look at the disk found. Nothing below an `unlisted` root or folder may be called gone."""
 
     sources: list[Source] = field(default_factory=list)
     passed: list[tuple[Path, str]] = field(default_factory=list)  # seen, not a session: path and reason
-    unlisted: list[tuple[Path, str]] = field(default_factory=list)  # path and the system's reason
+    unlisted: list[tuple[Path, str]] = field(
+        default_factory=list
+    )  # not readable: path and the system's reason
 
     def extend(self, other: Discovery) -> None:
         self.sources += other.sources
@@ -67,8 +70,10 @@ class Reading:
     """What reading one source yielded, and what it left out, by kind: nothing is dropped unnamed."""
 
     transcripts: list[Transcript] = field(default_factory=list)
-    skipped: Counter[str] = field(default_factory=Counter)  # kind of record -> count, e.g. "progress/hook_progress"
-    bad_lines: list[tuple[int, str]] = field(default_factory=list)  # 1-based line number, reason; the first MAX_NAMED
+    skipped: Counter[str] = field(default_factory=Counter)  # by kind of record: "progress/hook_progress"
+    bad_lines: list[tuple[int, str]] = field(
+        default_factory=list
+    )  # 1-based number, reason; the first MAX_NAMED
     bad_line_count: int = 0
     lines: int = 0
     unfinished: bool = False  # the last line is still being written
@@ -109,12 +114,25 @@ class Connector(Protocol):
 def stat_of(path: Path) -> FileStat | None:
     """The stat of a regular file, or None: missing, broken link, link loop, folder, device."""
     try:
-        found = os.stat(path)
+        found = path.stat()
     except (OSError, ValueError):
         return None
-    if (found.st_mode & 0o170000) != 0o100000:
+    if not stat.S_ISREG(found.st_mode):
         return None
     return FileStat(path, found.st_size, found.st_mtime_ns)
+
+
+def is_folder(path: Path) -> bool:
+    """Whether this is a folder or a link to one; False where it cannot be told (Path.is_dir may raise)."""
+    try:
+        return stat.S_ISDIR(path.stat().st_mode)
+    except (OSError, ValueError):
+        return False
+
+
+def readable(name: str) -> str:
+    """A file name as text that can be written: not all names are UTF-8."""
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def entries(folder: Path, discovery: Discovery) -> list[os.DirEntry[str]]:
@@ -122,9 +140,9 @@ def entries(folder: Path, discovery: Discovery) -> list[os.DirEntry[str]]:
     try:
         with os.scandir(folder) as found:
             return sorted(found, key=lambda e: e.name)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return []
-    except NotADirectoryError:
+    except ValueError:  # a name that holds a NUL
         return []
     except OSError as error:
         discovery.unlisted.append((folder, error.strerror or str(error)))
@@ -132,7 +150,7 @@ def entries(folder: Path, discovery: Discovery) -> list[os.DirEntry[str]]:
 
 
 def walk(folder: Path, discovery: Discovery, depth: int) -> Iterator[os.DirEntry[str]]:
-    """Files below a folder, at most `depth` folders down. Links to folders are not followed: they may loop."""
+    """Files below a folder, at most `depth` folders down. Links to folders may loop and are left."""
     for entry in entries(folder, discovery):
         if entry.is_dir(follow_symlinks=False):
             if depth > 0:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from agent_journal.connectors.base import count, items, mapping, string
-from agent_journal.connectors.jsonl import without_base64
+from agent_journal.connectors.jsonl import storable, without_base64
 from agent_journal.session import Attachment, Block, Text, Thinking, ToolCall, Usage, tool_type
 
 MAX_DEPTH = 100  # deeper JSON is no tool's arguments, and writing it again would end in a RecursionError
@@ -53,6 +53,12 @@ def is_result(raw: Any) -> bool:
     return isinstance(kind, str) and kind.endswith("tool_result")
 
 
+def is_failure(raw: dict[str, Any]) -> bool:
+    """The provider's own tools have no is_error: their content is then an error block."""
+    kind = mapping(raw.get("content")).get("type")
+    return raw.get("is_error") is True or (isinstance(kind, str) and kind.endswith("_error"))
+
+
 def is_call(raw: Any) -> bool:
     return isinstance(raw, dict) and raw.get("type") in ("tool_use", "server_tool_use", "mcp_tool_use")
 
@@ -88,9 +94,7 @@ def _attachment(raw: dict[str, Any], stamp: Stamp) -> Block | None:
     source = mapping(raw.get("source"))
     return Attachment(
         kind=kind_name(raw.get("type")),
-        name=_short(
-            string(raw, "title", "name", "filename") or string(source, "path", "url", "file_id") or ""
-        ),
+        name=_short(string(raw, "title", "name", "filename") or string(source, "path", "url", "file_id")),
         media_type=(string(source, "media_type", "mediaType") or string(raw, "media_type", "mimeType") or "")[
             :100
         ],
@@ -100,8 +104,8 @@ def _attachment(raw: dict[str, Any], stamp: Stamp) -> Block | None:
     )
 
 
-def _short(name: str) -> str:
-    return "" if name.startswith("data:") else name[:_PATH_CHARS]
+def _short(name: str | None) -> str:
+    return "" if name is None or name.startswith("data:") else name[:_PATH_CHARS]
 
 
 def _call(raw: dict[str, Any], stamp: Stamp) -> Block | None:
@@ -198,14 +202,17 @@ def _nests_within(value: Any, depth: int) -> bool:
 
 
 def small(value: Any, limit: int) -> bool:
-    """Whether a fact is worth keeping beside a message: not empty, and at most `limit` bytes of JSON."""
+    """Whether a fact is worth keeping beside a message: not empty, and at most `limit` bytes as stored."""
     if value is None or value in ("", [], {}):
         return False
     if isinstance(value, (bool, int, float)):
-        return True
+        return storable(value)
     if isinstance(value, str):
         return len(value) <= limit
-    return _nests_within(value, MAX_DEPTH) and len(msgspec.json.encode(value)) <= limit
+    try:
+        return _nests_within(value, MAX_DEPTH) and len(msgspec.msgpack.encode(value)) <= limit
+    except OverflowError:  # an integer of more than 64 bits somewhere inside
+        return False
 
 
 def usage_of(value: Any) -> Usage | None:

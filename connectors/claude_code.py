@@ -13,8 +13,9 @@ from typing import Any
 
 import msgspec
 
-from agent_journal.connectors.base import Discovery, Reading, Source, mapping, stat_of, string
+from agent_journal.connectors.base import Discovery, Reading, Source, mapping, readable, stat_of, string
 from agent_journal.connectors.blocks import small
+from agent_journal.connectors.claude_facts import Facts
 from agent_journal.connectors.claude_files import AGENT, AGENTS, HISTORY, find, is_agent_file
 from agent_journal.connectors.claude_history import encoded, read_history
 from agent_journal.connectors.claude_records import Conversation
@@ -32,15 +33,15 @@ _RESUMABLE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")  # anything else could be
 class ClaudeCode:
     agent = AGENT
     name = "Claude Code"
-    aliases = ("claude",)
+    aliases: tuple[str, ...] = ("claude",)
     config_key = "claude_code"
     env = "AJ_CLAUDE_PATH"
     parser_version = 1
 
     def roots(self, environ: Mapping[str, str], home: Path) -> list[Path]:
-        chosen = environ.get("CLAUDE_CONFIG_DIR")
-        found = [Path(chosen).expanduser() if chosen else home / ".claude", home / ".config" / "claude"]
-        return list(dict.fromkeys(found))
+        chosen = environ.get("CLAUDE_CONFIG_DIR") or "~/.claude"
+        config = home / chosen[2:] if chosen.startswith("~/") else Path(chosen)
+        return list(dict.fromkeys((config, home / ".config" / "claude")))
 
     def discover(self, root: Path) -> Discovery:
         return find(root)
@@ -55,6 +56,7 @@ class ClaudeCode:
             return reading
         if _HAND_LAID.fullmatch(source.path.stem):
             _read_hand_laid(source, reading)
+            _read_agents(files, source, reading, {}, required=False)
             return reading
         calls = _read_main(source, reading, frozenset(_agent_id(f) for f in files))
         _read_agents(files, source, reading, calls, required=False)
@@ -73,12 +75,7 @@ def _agent_files(source: Source) -> list[Path]:
 
 
 def _agent_id(path: Path) -> str:
-    return _readable(path.stem.removeprefix("agent-"))
-
-
-def _readable(name: str) -> str:
-    """A file name as text that can be written: not all names are UTF-8."""
-    return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    return readable(path.stem.removeprefix("agent-"))
 
 
 def _session_folder(path: Path) -> Path | None:
@@ -91,7 +88,7 @@ def _session_folder(path: Path) -> Path | None:
 
 def _read_main(source: Source, reading: Reading, own_agents: frozenset[str]) -> dict[str, ToolCall]:
     """Adds the transcript and what it echoes of sub-agents; returns the calls that started them."""
-    own_id = _readable(source.path.stem)
+    own_id = readable(source.path.stem)
     conversation = Conversation(
         reading.skipped,
         lambda agent_id: agent_key(own_id, agent_id),
@@ -100,7 +97,7 @@ def _read_main(source: Source, reading: Reading, own_agents: frozenset[str]) -> 
     )
     for _, record in records(source.path, reading):
         conversation.add(record)
-    project = _readable(source.path.parent.name)
+    project = readable(source.path.parent.name)
     return _finish_main(conversation, own_id, project, source, reading)
 
 
@@ -141,8 +138,8 @@ def _main_transcript(
         key=f"{AGENT}:{own_id}",
         id=own_id,
         agent=AGENT,
-        origin=Origin(path=_readable(str(source.path)), home=source.home),
-        title=facts.title(),
+        origin=Origin(path=readable(str(source.path)), home=source.home),
+        title=facts.title() or _unspoken_prompt(facts, messages),
         summary=facts.summary(conversation.uuids, conversation.skipped),
         slug=facts.slug,
         workspace=facts.folder(),
@@ -157,6 +154,13 @@ def _main_transcript(
     return Transcript(session, messages)
 
 
+def _unspoken_prompt(facts: Facts, messages: Iterable[Message]) -> str | None:
+    """The last prompt titles a session that has no summary and no prompt of its own to be named by."""
+    if facts.summaries or any(m.is_human for m in messages):
+        return None
+    return prompt_title(facts.last_prompt or "") or None
+
+
 def _file_time(messages: Iterable[Message], source: Source, path: Path) -> dict[str, Any]:
     """Records without any time leave only the file's own, marked as such."""
     if any(m.at for m in messages):
@@ -168,17 +172,19 @@ def _file_time(messages: Iterable[Message], source: Source, path: Path) -> dict[
 def _read_hand_laid(source: Source, reading: Reading) -> None:
     """A file that someone laid out by date or project may hold several sessions, each under its own id."""
     sessions: dict[str, Conversation] = {}
-    homeless: list[dict[str, Any]] = []  # bookkeeping before the first record that names a session
+    homeless: list[dict[str, Any]] = []  # records before the first that names a session: they are its own
     current: str | None = None
     for _, record in records(source.path, reading):
         current = string(record, "sessionId") or current
         if current is None:
             homeless.append(record)
             continue
-        _conversation_of(current, sessions, reading).add(record)
-    first = next(iter(sessions), None) or _readable(source.path.stem)
+        conversation = _conversation_of(current, sessions, reading)
+        while homeless:
+            conversation.add(homeless.pop(0))
+        conversation.add(record)
     for record in homeless:
-        _conversation_of(first, sessions, reading).add(record)
+        _conversation_of(readable(source.path.stem), sessions, reading).add(record)
     for session_id, conversation in sessions.items():
         folder = conversation.facts.folder()
         _finish_main(conversation, session_id, encoded(folder) if folder else None, source, reading)
@@ -205,7 +211,7 @@ def _read_agents(
 
 def _read_agent(path: Path, source: Source, reading: Reading, calls: Mapping[str, ToolCall]) -> None:
     folder = _session_folder(path)
-    parent = _readable(folder.name) if folder else None
+    parent = readable(folder.name) if folder else None
     conversation = Conversation(
         reading.skipped,
         lambda agent_id: agent_key(parent or next(iter(conversation.facts.session_ids), None), agent_id),
@@ -216,7 +222,7 @@ def _read_agent(path: Path, source: Source, reading: Reading, calls: Mapping[str
     parent = parent or next(iter(conversation.facts.session_ids), None)
     agent_id = _agent_id(path)
     described = _described(calls.get(agent_key(parent, agent_id))) | _sidecar(path)
-    project = _readable((folder or path).parent.name)
+    project = readable((folder or path).parent.name)
     transcript = _agent_transcript(conversation, agent_id, parent, project, path, source, described)
     if transcript:
         reading.transcripts.append(transcript)
@@ -240,7 +246,7 @@ def _agent_transcript(
         key=agent_key(parent, agent_id),
         id=f"agent-{agent_id}",
         agent=AGENT,
-        origin=Origin(path=_readable(str(path)), home=source.home),
+        origin=Origin(path=readable(str(path)), home=source.home),
         title=facts.title() or described.get("description") or _prompted(messages),
         summary=summary,
         slug=facts.slug,

@@ -1,4 +1,7 @@
-"""A Claude Code message while its records come in: streamed parts, repeated snapshots, results joined to calls."""
+"""A Claude Code message while its records come in: streamed parts, repeated snapshots, joined results.
+
+Knows one message only; which records belong to it is decided in claude_records.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from agent_journal.session import Block, Role, Text, Thinking, ToolCall, Usage
 
 SYNTHETIC = "<synthetic>"  # the model of messages the program made itself
 EXTENSION_BYTES = 4096
+SNAPSHOT_BLOCKS = 64  # a growing text is among the last; comparing with all would be quadratic
 PLAN_CHARS = 65536
 # Facts beside a message that fit no field of ours: key in the record -> key in extensions.
 _EXTENSIONS = (
@@ -24,6 +28,7 @@ _EXTENSIONS = (
     ("imagePasteIds", "image_paste_ids"),
     ("sourceToolUseID", "source_tool_use_id"),
     ("agentName", "agent_name"),
+    ("forkedFrom", "forked_from"),  # copied from another session
     ("attributionSkill", "attribution_skill"),
     ("attributionPlugin", "attribution_plugin"),
     ("compactMetadata", "compact_metadata"),
@@ -39,9 +44,7 @@ class Draft:
     fields: dict[str, Any]  # of the first of its records; the record itself may hold megabytes of images
     stamp: Stamp
     blocks: list[Block] = field(default_factory=list)
-    seen: set[tuple[str, str]] = field(
-        default_factory=set
-    )  # (kind, text) of its blocks: snapshots repeat them
+    seen: set[tuple[str, str]] = field(default_factory=set)  # (kind, text) of blocks: snapshots repeat them
     api_id: str | None = None
     model: str | None = None
     stop_reason: str | None = None
@@ -51,7 +54,7 @@ class Draft:
     is_compaction: bool = False
     is_error: bool = False
     placed: bool = False
-    withdrawn: bool = False  # an early result whose call came after all
+    answered: bool = False  # an early result whose call came after all
 
     def answer(self, message: dict[str, Any]) -> None:
         """What a streamed record knows of the whole answer; counts are partial until the last."""
@@ -72,7 +75,8 @@ def add_text(draft: Draft, made: Text | Thinking) -> None:
     if (kind, made.text) in draft.seen:
         return
     draft.seen.add((kind, made.text))
-    for index, earlier in enumerate(draft.blocks):
+    for index in range(max(0, len(draft.blocks) - SNAPSHOT_BLOCKS), len(draft.blocks)):
+        earlier = draft.blocks[index]
         if type(earlier) is type(made) and made.text.startswith(earlier.text):
             draft.blocks[index] = replace(earlier, text=made.text)
             return

@@ -29,6 +29,7 @@ class Facts:
         self.session_ids: dict[str, None] = {}  # in order of appearance
         self.custom_title: str | None = None
         self.ai_title: str | None = None
+        self.last_prompt: str | None = None
         self.summaries: list[tuple[str | None, str]] = []  # (leafUuid, summary)
         self.extensions: dict[str, Any] = {}
         self.tracked: dict[str, None] = {}
@@ -140,7 +141,8 @@ def _snapshot(facts: Facts, record: dict[str, Any]) -> bool:
 
 
 def _last_prompt(facts: Facts, record: dict[str, Any]) -> bool:
-    return True  # repeats a prompt that is a message already
+    facts.last_prompt = string(record, "lastPrompt") or facts.last_prompt
+    return True
 
 
 def _latest(key: str, name: str) -> Callable[[Facts, dict[str, Any]], bool]:

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from agent_journal.connectors.base import Discovery, FileStat, Source, entries, stat_of, walk
+from agent_journal.connectors.base import Discovery, FileStat, Source, entries, is_folder, stat_of, walk
 
 AGENT = "claude-code"
 SESSION, AGENTS, HISTORY = "session", "agents", "history"  # kinds of Source
 FOLDER_DEPTH = 3  # projects / project / session, or sessions / date
 SIDECAR_DEPTH = 8  # workflow runs nest their sub-agents
+JOURNAL_REASON = "a workflow's journal, not a conversation"
 _SESSION_PARTS = ("subagents", "tool-results", "remote-agents")
 
 
 def find(root: Path) -> Discovery:
     """Sources of a config folder, its projects/, one project, or one file."""
     discovery = Discovery()
-    if root.is_file():
+    if stat_of(root):
         _single_file(root, discovery)
         return discovery
     _history(root / "history.jsonl", discovery)
@@ -25,7 +26,9 @@ def find(root: Path) -> Discovery:
 
 
 def _is_config(root: Path) -> bool:
-    return root.name == ".claude" or (root / "projects").is_dir() or (root / "history.jsonl").is_file()
+    return (
+        root.name == ".claude" or is_folder(root / "projects") or stat_of(root / "history.jsonl") is not None
+    )
 
 
 def _history(path: Path, discovery: Discovery) -> None:
@@ -41,35 +44,39 @@ def _single_file(path: Path, discovery: Discovery) -> None:
     elif path.name == "history.jsonl":
         _history(path, discovery)
     elif path.name == "journal.jsonl":
-        discovery.passed.append((path, "a workflow's journal, not a conversation"))
+        discovery.passed.append((path, JOURNAL_REASON))
     else:
-        _transcript(found, path.with_suffix("").is_dir(), discovery)
+        _transcript(found, is_folder(path.with_suffix("")), discovery)
 
 
 def _folder(folder: Path, discovery: Discovery, depth: int) -> None:
     """Transcripts here and in the folders below; a session's own folder goes with the session."""
-    listed = entries(folder, discovery)
-    names = {e.name for e in listed}
-    for entry in listed:
-        path = Path(entry.path)
-        if entry.is_dir(follow_symlinks=False):
-            if entry.name.endswith(".jsonl"):
-                discovery.passed.append((path, "a folder named like a transcript"))
-            elif f"{entry.name}.jsonl" not in names and not _orphans(path, discovery) and depth > 0:
-                _folder(path, discovery, depth - 1)
-        elif not entry.name.endswith(".jsonl"):
-            linked = entry.is_symlink() and entry.is_dir()
-            discovery.passed.append(
-                (path, "a link to a folder, not followed" if linked else "not a .jsonl file")
-            )
-        elif entry.name == "journal.jsonl":
-            discovery.passed.append((path, "a workflow's journal, not a conversation"))
-        elif entry.name == "history.jsonl":
+    listed = [(Path(e.path), e.is_dir(follow_symlinks=False)) for e in entries(folder, discovery)]
+    folders = {path.name: path for path, is_dir in listed if is_dir}
+    transcripts: set[str] = set()
+    for path, is_dir in listed:
+        if is_dir:
+            continue
+        if reason := _not_a_transcript(path):
+            discovery.passed.append((path, reason))
+        elif path.name == "history.jsonl":
             continue  # only beside projects/ is it Claude's, and there it was taken
         elif (found := stat_of(path)) is None:
             discovery.passed.append((path, "a broken link, or not a regular file"))
         else:
-            _transcript(found, entry.name.removesuffix(".jsonl") in names, discovery)
+            _transcript(found, path.stem in folders, discovery)
+            transcripts.add(path.stem)
+    for path in folders.values():
+        if path.suffix == ".jsonl":
+            discovery.passed.append((path, "a folder named like a transcript"))
+        elif path.name not in transcripts and not _orphans(path, discovery) and depth > 0:
+            _folder(path, discovery, depth - 1)
+
+
+def _not_a_transcript(path: Path) -> str | None:
+    if path.suffix != ".jsonl":
+        return "a link to a folder, not followed" if is_folder(path) else "not a .jsonl file"
+    return JOURNAL_REASON if path.name == "journal.jsonl" else None
 
 
 def _transcript(found: FileStat, has_folder: bool, discovery: Discovery) -> None:
@@ -85,7 +92,7 @@ def _transcript(found: FileStat, has_folder: bool, discovery: Discovery) -> None
 
 def _orphans(folder: Path, discovery: Discovery) -> bool:
     """Whether this is a session's folder; its sub-agents are a source even when the transcript is gone."""
-    if not any((folder / part).is_dir() for part in _SESSION_PARTS):
+    if not any(is_folder(folder / part) for part in _SESSION_PARTS):
         return False
     files = _sidecars(folder, discovery)
     agents = [f for f in files if is_agent_file(f.path)]
@@ -104,15 +111,14 @@ def _sidecars(folder: Path, discovery: Discovery) -> list[FileStat]:
         path = Path(entry.path)
         if not (is_agent_file(path) or entry.name.endswith(".meta.json")):
             journal = entry.name == "journal.jsonl"
-            reason = "a workflow's journal, not a conversation" if journal else "not a sub-agent's transcript"
-            discovery.passed.append((path, reason))
-        elif (stat := stat_of(path)) is None:
+            discovery.passed.append((path, JOURNAL_REASON if journal else "not a sub-agent's transcript"))
+        elif (seen := stat_of(path)) is None:
             discovery.passed.append((path, "a broken link, or not a regular file"))
         else:
-            found.append(stat)
+            found.append(seen)
     spilled = (stat_of(Path(e.path)) for e in walk(folder / "tool-results", discovery, 0))
-    found += [stat for stat in spilled if stat]
-    if (folder / "remote-agents").is_dir():
+    found += [seen for seen in spilled if seen]
+    if is_folder(folder / "remote-agents"):
         discovery.passed.append((folder / "remote-agents", "descriptions of remote agents, no conversation"))
     return found
 

@@ -6,19 +6,21 @@ import re
 from pathlib import Path
 from typing import Any
 
-from agent_journal.connectors.base import Reading, Source, mapping, string, timestamp
+from agent_journal.connectors.base import Reading, Source, mapping, readable, string, timestamp
 from agent_journal.connectors.claude_results import contained_text
 from agent_journal.connectors.jsonl import records
 from agent_journal.session import Attachment, Block, Message, Origin, Role, Session, Text, Transcript
 
+ENCODED_CHARS = 200
 MAX_PASTE_BYTES = 4 * 2**20
 _PASTE_HASH = re.compile(r"[0-9a-f]{16}")
 _COMMAND = re.compile(r"/[A-Za-z][\w:-]*(?:\s|$)")  # "/clear", not "/home/ana is full"
 
 
 def encoded(workspace: str) -> str:
-    """A folder as Claude Code names it below projects/; lossy."""
-    return re.sub(r"[^A-Za-z0-9]", "-", workspace)
+    """A folder as Claude Code names it below projects/; lossy. It counts UTF-16 units, and ends a longer name
+    than 200 with a hash that differs between its builds, which is left out here."""
+    return re.sub(r"[^A-Za-z0-9]", lambda c: "--" if c[0] > "\uffff" else "-", workspace)[:ENCODED_CHARS]
 
 
 def read_history(source: Source, agent: str) -> Reading:
@@ -42,7 +44,7 @@ def read_history(source: Source, agent: str) -> Reading:
             key=f"{agent}:{session_id}",
             id=session_id,
             agent=agent,
-            origin=Origin(path=str(source.path), home=source.home),
+            origin=Origin(path=readable(str(source.path)), home=source.home),
             workspace=workspace,
             workspace_encoded=encoded(workspace) if workspace else None,
         )

@@ -13,7 +13,18 @@ from typing import Any
 from msgspec.structs import replace
 
 from agent_journal.connectors.base import items, mapping, string, timestamp
-from agent_journal.connectors.blocks import Stamp, block, contents, is_call, is_result, kind_name, result_text
+from agent_journal.connectors.blocks import (
+    Stamp,
+    block,
+    contents,
+    is_call,
+    is_failure,
+    is_result,
+    kept_json,
+    kind_name,
+    result_text,
+    tool_paths,
+)
 from agent_journal.connectors.claude_draft import Draft, add_text, fields_of, joined
 from agent_journal.connectors.claude_facts import Facts
 from agent_journal.connectors.claude_results import outcome_details
@@ -44,8 +55,10 @@ class Conversation:
         self._drafts: list[Draft] = []
         self._answers: dict[str, Draft] = {}  # by message.id: streamed records need not be neighbours
         self._calls: dict[str, tuple[Draft, int]] = {}
-        self._early: dict[str, Draft] = {}  # results without a call so far
-        self._links: dict[str, str] = {}  # tool call id -> sub-agent's key
+        self._early: dict[str, Draft] = {}  # results whose call was not seen before them
+        self._waiting: list[Draft] = []  # those of them that may still find it
+        self._started: dict[str, str] = {}  # tool call id -> key of the sub-agent it started
+        self._tasks: dict[str, str] = {}  # the same from notices, which tell of background shells too
         self._detours: dict[str, str | None] = {}  # uuid of a record that became nothing -> its parent
         self._warmups: set[str] = set()
 
@@ -75,7 +88,10 @@ class Conversation:
                 self._detours[uuid] = stamp.parent_uuid
 
     def messages(self) -> tuple[Message, ...]:
-        return tuple(self._message(d) for d in self._drafts if not d.withdrawn)
+        """To be asked once, after the last record."""
+        if waiting := sum(not d.answered for d in self._waiting):
+            self.skipped["result before its call"] += waiting
+        return tuple(self._message(d) for d in self._drafts)
 
     # Records of the chain. Each handler returns the kind to count when the record became nothing.
 
@@ -98,15 +114,22 @@ class Conversation:
         compaction = record.get("isCompactSummary") is True
         draft = Draft(Role.SYSTEM if compaction else Role.USER, fields_of(record), stamp, blocks)
         draft.is_compaction = compaction
-        draft.is_meta = injected or compaction or _claims(record, "isMeta", "isVisibleInTranscriptOnly")
-        self._link_task(blocks[0])
+        draft.is_meta = (
+            injected
+            or compaction
+            or _claims(record, "isMeta", "isVisibleInTranscriptOnly")
+            or (string(mapping(record.get("origin")), "kind") or "human") != "human"
+        )
+        if isinstance(blocks[0], Text):
+            self._link_task(blocks[0].text)
+        if not draft.is_meta:
+            self._settle()
         self._place(draft)
         return None
 
-    def _link_task(self, first: Block) -> None:
-        link = task_link(first.text) if isinstance(first, Text) else None
-        if link:
-            self._links.setdefault(link[1], self.agent_key(link[0]))
+    def _link_task(self, text: str) -> None:
+        if link := task_link(text):
+            self._tasks.setdefault(link[1], self.agent_key(link[0]))
 
     def _assistant(self, record: dict[str, Any], stamp: Stamp) -> str | None:
         self.turns += 1
@@ -125,6 +148,8 @@ class Conversation:
             self._answer_block(draft, raw, record, stamp)
         if not draft.blocks and draft.usage is None:
             return "assistant/empty"
+        if not draft.placed:
+            self._settle()
         self._place(draft)
         if len(draft.blocks) == before and stamp.uuid and stamp.uuid != draft.stamp.uuid:
             last = draft.blocks[-1].uuid if draft.blocks else None
@@ -136,6 +161,7 @@ class Conversation:
             self._result(raw, None, record, stamp)
             return
         if is_call(raw) and ("tool", string(raw, "id") or "") in draft.seen:
+            self._fill_arguments(raw)
             return
         made = block(raw, stamp, self.skipped)
         if isinstance(made, ToolCall):
@@ -150,10 +176,26 @@ class Conversation:
             draft.seen.add(("tool", call.id))
             early = self._early.pop(call.id, None)
             if early is not None:
-                early.withdrawn = True
+                early.answered = True
                 call = joined(call, early.blocks[0])
             self._calls.setdefault(call.id, (draft, len(draft.blocks)))
         draft.blocks.append(call)
+
+    def _fill_arguments(self, raw: dict[str, Any]) -> None:
+        """A snapshot that repeats a call may be the first to hold its input."""
+        draft, index = self._calls[string(raw, "id") or ""]
+        call = draft.blocks[index]
+        if isinstance(call, ToolCall) and not call.arguments and raw.get("input"):
+            arguments = kept_json(raw["input"])
+            draft.blocks[index] = replace(call, arguments=arguments, paths=tool_paths(arguments))
+
+    def _settle(self) -> None:
+        """Claude writes some results a few lines before their call, always within one answer. When the talk
+        has moved on, what still waits gets a message of its own, for good: no later line takes one away."""
+        for lone in self._waiting:
+            if not lone.answered:
+                self._place(lone)
+        self._waiting.clear()
 
     def _result(self, raw: dict[str, Any], outcome: Any, record: dict[str, Any], stamp: Stamp) -> None:
         text = self.full_text(result_text(raw.get("content"), self.skipped))
@@ -163,7 +205,7 @@ class Conversation:
             name="unknown",
             type=tool_type("unknown"),
             result=text,
-            success=raw.get("is_error") is not True,
+            success=not is_failure(raw),
             result_uuid=stamp.uuid,
             result_parent_uuid=stamp.parent_uuid,
             result_at=stamp.at,
@@ -182,9 +224,11 @@ class Conversation:
                 return
         lone = Draft(Role.TOOL, fields_of(record), stamp, [replace(answer, uuid=stamp.uuid, at=stamp.at)])
         lone.is_meta = _claims(record, "isMeta")
-        if place is None and answer.id:
-            self._early.setdefault(answer.id, lone)
-        self._place(lone)
+        if place is None and answer.id and answer.id not in self._early:
+            self._early[answer.id] = lone
+            self._waiting.append(lone)
+        else:
+            self._place(lone)
 
     def _system(self, record: dict[str, Any], stamp: Stamp) -> str | None:
         subtype = kind_name(record.get("subtype"))
@@ -204,12 +248,7 @@ class Conversation:
         kind = f"attachment/{kind_name(attached.get('type'))}"
         if kind != "attachment/queued_command":
             return kind
-        origin = string(mapping(attached.get("origin")), "kind") or "human"
-        told = (
-            origin != "human"
-            or attached.get("commandMode") == "task-notification"
-            or _claims(attached, "isMeta")
-        )
+        told = attached.get("commandMode") == "task-notification" or _claims(attached, "isMeta")
         said = [raw for raw in contents(attached.get("prompt")) if not is_result(raw)]
         seen = {**record, "origin": attached.get("origin"), "isMeta": told or record.get("isMeta")}
         return self._spoken(said, seen, stamp, kind)
@@ -223,7 +262,7 @@ class Conversation:
         if kind != "progress/agent_progress" or agent_id is None:
             return kind
         if call := string(record, "parentToolUseID"):
-            self._links[call] = self.agent_key(agent_id)
+            self._started[call] = self.agent_key(agent_id)
         if agent_id in self.own_agents:
             return kind
         echo = self.echoes.get(agent_id)
@@ -247,8 +286,7 @@ class Conversation:
         return heard
 
     def _queue(self, record: dict[str, Any], stamp: Stamp) -> str | None:
-        if link := task_link(record.get("content")):
-            self._links.setdefault(link[1], self.agent_key(link[0]))
+        self._link_task(result_text(record.get("content"), Counter()))
         return "queue-operation"  # repeats a prompt that comes as a record of its own
 
     def _is_warmup(self, record: dict[str, Any], stamp: Stamp) -> bool:
@@ -267,6 +305,7 @@ class Conversation:
         if not draft.placed:
             draft.placed = True
             self._drafts.append(draft)
+            self._detours.pop(draft.stamp.uuid or "", None)  # its first record alone held nothing
 
     # Drafts -> messages.
 
@@ -296,8 +335,11 @@ class Conversation:
         if isinstance(part, ToolCall):
             if part.result_parent_uuid in self._detours:
                 changes["result_parent_uuid"] = self._ancestor(part.result_parent_uuid)
-            if part.agent_session is None and part.id in self._links and part.name in AGENT_TOOLS:
-                changes["agent_session"] = self._links[part.id]
+            link = self._started.get(part.id) or (
+                self._tasks.get(part.id) if part.name in AGENT_TOOLS else None
+            )
+            if part.agent_session is None and link:
+                changes["agent_session"] = link
         return replace(part, **changes) if changes else part
 
     def _ancestor(self, uuid: str | None) -> str | None:
@@ -305,9 +347,12 @@ class Conversation:
         walked: set[str] = set()
         while uuid is not None and uuid in self._detours:
             if uuid in walked:
-                return None
+                uuid = None
+                break
             walked.add(uuid)
             uuid = self._detours[uuid]
+        for one in walked:  # thousands of progress records may stand between two messages
+            self._detours[one] = uuid
         return uuid
 
 

@@ -14,6 +14,7 @@ import msgspec
 
 from agent_journal.connectors.base import stat_of
 from agent_journal.connectors.blocks import contents, kept_json, small
+from agent_journal.connectors.jsonl import storable
 
 FACT_CHARS = 300
 STDERR_CHARS = 16_384
@@ -26,8 +27,18 @@ _REPEATED = frozenset(
 )
 # Flags worth a place only when they are set.
 _QUIET = frozenset(
-    "isImage noOutputExpected userModified replaceAll truncated isAsync isAgent verificationNudgeNeeded "
-    "canReadOutputFile persistent".split()
+    (
+        "isImage",
+        "noOutputExpected",
+        "userModified",
+        "replaceAll",
+        "truncated",
+        "isAsync",
+        "isAgent",
+        "verificationNudgeNeeded",
+        "canReadOutputFile",
+        "persistent",
+    )
 )
 _STRUCTURED = ("oldTodos", "newTodos", "answers", "statusChange", "gitOperation", "toolStats")
 _EXIT_CODE = re.compile(r"(?:Error: )?Exit code (\d{1,9})\b")
@@ -57,7 +68,7 @@ def _is_fact(key: str, value: Any) -> bool:
     if key in _REPEATED or value is None or value == "":
         return False
     if isinstance(value, (bool, int, float)):
-        return value is not False or key not in _QUIET
+        return storable(value) and (value is not False or key not in _QUIET)
     return isinstance(value, str) and len(value) <= FACT_CHARS
 
 

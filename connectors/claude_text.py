@@ -10,6 +10,7 @@ from typing import Any
 from agent_journal.connectors.blocks import Stamp, block
 from agent_journal.session import Attachment, Block, Text
 
+COMMAND_CHARS = 100_000  # matching tags in a longer text is not worth the time it can take
 QUOTE_CHARS = 2000  # a longer selection is a file, which the agent reads for itself
 
 # No person starts a prompt like this: the program wrote it, or echoes what it did.
@@ -45,6 +46,8 @@ def is_injected(text: str) -> bool:
 def readable_command(text: str) -> str:
     """`<command-name>/init</command-name>…` as a person would type it: `/init args`."""
     if not text.lstrip()[:20].startswith(_COMMAND):
+        return text
+    if len(text) > COMMAND_CHARS:
         return text
     parts = {m[1]: m[2].strip() for m in _COMMAND_PART.finditer(text)}
     name = parts.get("name") or parts.get("message")
@@ -83,21 +86,24 @@ def _without_leading(made: Text, stamp: Stamp, skipped: Counter[str]) -> tuple[s
 
     A text of nothing but reminders is kept as it is: it is all its record says.
     """
-    rest, before, reminders = made.text, [], 0
-    while found := _LEADING.match(rest):
+    before: list[Block] = []
+    place = reminders = 0
+    while found := _LEADING.match(made.text, place):
         if found[1] == "system-reminder":
             reminders += 1
         else:
             before.append(_shown_in_editor(found[1], found[2].strip(), stamp))
-        rest = rest[found.end() :]
-    if rest.strip():
+        place = found.end()
+    rest = made.text[place:]
+    if not rest.strip() and not before:
+        return made.text, []
+    if reminders:
         skipped["block/system-reminder"] += reminders
-        return rest, list(before)
-    return (made.text, []) if not before else (None, list(before))
+    return rest if rest.strip() else None, before
 
 
 def _shown_in_editor(tag: str, text: str, stamp: Stamp) -> Attachment:
-    file = _IDE_FILE.search(text)
+    file = _IDE_FILE.search(text[:QUOTE_CHARS])
     return Attachment(
         kind="file" if tag == "ide_opened_file" else "selection",
         name=file[1][:1024] if file else "",
@@ -108,9 +114,9 @@ def _shown_in_editor(tag: str, text: str, stamp: Stamp) -> Attachment:
     )
 
 
-def task_link(text: Any) -> tuple[str, str] | None:
+def task_link(text: str) -> tuple[str, str] | None:
     """(agent id, tool call id) out of a notice that a background task ended."""
-    if not isinstance(text, str) or not text.startswith("<task-notification>"):
+    if not text.startswith("<task-notification>"):
         return None
     found = _TASK.search(text[:2000])
     return (found[1].strip(), found[2].strip()) if found else None

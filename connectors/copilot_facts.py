@@ -1,5 +1,5 @@
-"""What Copilot CLI's bookkeeping events and workspace.yaml tell of a session as a whole, and which folder, branch
-and model are in force while messages are read. Makes no messages.
+"""What Copilot CLI's bookkeeping events and workspace.yaml tell of a session as a whole, and which folder,
+branch and model are in force while messages are read. Makes no messages.
 """
 
 from __future__ import annotations
@@ -21,7 +21,19 @@ MAX_INFOS = 10
 WORKSPACE_BYTES = 65536  # a dozen scalars
 
 _TRUSTED = re.compile(r"Folder (.+?) has been added")
-_CONTEXT = (("gitRoot", "git_root"), ("repository", "repository"), ("hostType", "host_type"), ("headCommit", "head_commit"))
+_CONTEXT = (
+    ("gitRoot", "git_root"),
+    ("repository", "repository"),
+    ("hostType", "host_type"),
+    ("headCommit", "head_commit"),
+)
+_START = (
+    ("producer", "producer"),
+    ("version", "log_version"),
+    ("startTime", "start_time"),
+    ("vscodeVersion", "vscode_version"),
+    ("remoteSteerable", "remote_steerable"),
+)
 _SHUTDOWN = (
     ("modelMetrics", "model_metrics"),
     ("codeChanges", "code_changes"),
@@ -57,6 +69,10 @@ class Facts:
         handler = _HANDLERS.get(kind)
         return None if handler is None else handler(self, data)
 
+    @staticmethod
+    def knows(kind: str) -> bool:
+        return kind in _HANDLERS
+
     def workspace(self, sidecar: Mapping[str, str]) -> str | None:
         return self.start_cwd or self.later_cwd or sidecar.get("cwd") or self.trusted_folder
 
@@ -71,9 +87,9 @@ class Facts:
         self.model = string(data, "selectedModel") or self.model
         if spawner := string(data, "detachedFromSpawningParentSessionId"):
             self.parent_session_id, self.parent_is_local = spawner, True
-        for key in ("producer", "vscodeVersion", "remoteSteerable"):
-            if small(data.get(key), INFO_CHARS) and isinstance(data[key], (str, bool)):
-                self.extensions[_snake(key)] = data[key]
+        for key, name in _START:
+            if small(data.get(key), INFO_CHARS) and isinstance(data[key], (str, bool, int)):
+                self.extensions[name] = data[key]
         self._enter(mapping(data.get("context")))
         self.start_cwd = self.start_cwd or self.cwd
         return True
@@ -143,7 +159,7 @@ class Facts:
         return True
 
     def _spend(self, usage: Mapping[str, Any]) -> None:
-        """Each run ends in a shutdown with its own counts; its input counts cached tokens too, ours does not."""
+        """Each run ends in a shutdown with its own counts. Its input includes cached tokens, ours not."""
         read, written = count(usage.get("cacheReadTokens")), count(usage.get("cacheWriteTokens"))
         run = Usage(
             input_tokens=max(0, count(usage.get("inputTokens")) - read - written),
@@ -151,7 +167,9 @@ class Facts:
             cache_creation_tokens=written,
             cache_read_tokens=read,
         )
-        if run != Usage():  # providers that report nothing are written as zeros, which would hide the messages' own
+        if (
+            run != Usage()
+        ):  # providers that report nothing are written as zeros, which would hide the messages' own
             self.usage = run if self.usage is None else self.usage + run
 
 
@@ -168,10 +186,6 @@ _HANDLERS: Mapping[str, Callable[[Facts, Mapping[str, Any]], bool]] = {
     "session.shutdown": Facts._shutdown,
     "system.message": Facts._system_prompt,
 }
-
-
-def _snake(key: str) -> str:
-    return re.sub(r"([A-Z])", r"_\1", key).lower()
 
 
 _FIELD = re.compile(r"([A-Za-z_][\w-]*):(?:[ \t]+(.*))?$")
@@ -204,7 +218,11 @@ def _scalar(parts: list[str]) -> str:
     if text[:1] in ('"', "'"):
         return _quoted(text)
     text = text.split(" #")[0].strip()
-    return "" if text.startswith("#") or text in ("~", "null", "Null", "NULL") or text[:1] in ("[", "{", "&", "*") else text
+    return (
+        ""
+        if text.startswith("#") or text in ("~", "null", "Null", "NULL") or text[:1] in ("[", "{", "&", "*")
+        else text
+    )
 
 
 def _quoted(text: str) -> str:

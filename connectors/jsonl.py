@@ -1,5 +1,7 @@
-"""A bounded reader of JSON lines, and of single JSON files. Bad, over-long and half-written lines are counted,
-never fatal; a file that cannot be read at all is an UnreadableSource and nothing else.
+"""A bounded reader of JSON lines, and of single JSON files.
+
+Bad, over-long and half-written lines are counted, never fatal; a file that cannot be read at all is an
+UnreadableSource and nothing else.
 """
 
 from __future__ import annotations
@@ -15,8 +17,10 @@ import msgspec
 from agent_journal.connectors.base import Reading
 from agent_journal.errors import UnreadableSource
 
-MAX_LINE_BYTES = 64 * 2**20  # agents write images and file snapshots inline; beyond this a line is not conversation
+MAX_LINE_BYTES = 64 * 2**20  # agents write images and file snapshots inline; a longer line is no conversation
 BASE64_CHARS = 4096  # a longer string without a single space under a data key is an encoded file
+RESCUE_CHARS = 4 * 2**20
+RESCUE_TRIES = 200
 _CHUNK = 2**20
 _BOM = b"\xef\xbb\xbf"
 _BASE64_KEYS = frozenset({"data", "signature", "reasoningOpaque", "encrypted_content", "encryptedContent"})
@@ -111,7 +115,9 @@ def _parsed(line: bytes, number: int, ended: bool, reading: Reading) -> Iterator
 _lenient = json.JSONDecoder(strict=False)
 
 
-def _salvaged(line: bytes, number: int, ended: bool, reading: Reading) -> Iterator[tuple[int, dict[str, Any]]]:
+def _salvaged(
+    line: bytes, number: int, ended: bool, reading: Reading
+) -> Iterator[tuple[int, dict[str, Any]]]:
     """The slow path: invalid UTF-8, lone surrogates, control characters, NaN, several records on one line."""
     text = line.decode("utf-8", "replace").strip(" \t\r\n\0")
     place = 0
@@ -120,10 +126,13 @@ def _salvaged(line: bytes, number: int, ended: bool, reading: Reading) -> Iterat
             record, place = _lenient.raw_decode(text, place)
             record = _clean(record)
         except (ValueError, RecursionError) as error:
-            if ended or isinstance(error, RecursionError):
-                reading.bad_line(number, _reason(error))
-            else:
+            if not ended and not isinstance(error, RecursionError):
                 reading.unfinished = True  # still being written: the next run reads it whole
+                return
+            reading.bad_line(number, _reason(error))
+            last = _after_crash(text, place)
+            if last is not None:
+                yield number, last
             return
         if isinstance(record, dict):
             yield number, record
@@ -133,6 +142,25 @@ def _salvaged(line: bytes, number: int, ended: bool, reading: Reading) -> Iterat
             place += 1
 
 
+def _after_crash(text: str, broken: int) -> dict[str, Any] | None:
+    """The whole record that a program, started again, wrote behind the half of one it died on. Inside strings
+    a quote is escaped, so a brace before a bare quote opens an object; ours is the one the line ends with."""
+    if len(text) > RESCUE_CHARS:
+        return None
+    start = broken
+    for _ in range(RESCUE_TRIES):
+        start = text.find('{"', start + 1)
+        if start < 0:
+            return None
+        try:
+            record, end = _lenient.raw_decode(text, start)
+            if end == len(text):
+                return dict(_clean(record))
+        except (ValueError, RecursionError):
+            continue
+    return None
+
+
 def _reason(error: Exception) -> str:
     if isinstance(error, json.JSONDecodeError):
         return f"not JSON: {error.msg} at character {error.pos + 1}"
@@ -140,7 +168,7 @@ def _reason(error: Exception) -> str:
 
 
 def _clean(value: Any) -> Any:
-    """Fit to be written again: no lone surrogates (not UTF-8), no NaN (unequal to itself), no integer above 64 bits."""
+    """Fit to be stored: no lone surrogates (not UTF-8), no NaN (unequal to itself), no integer too long."""
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode("utf-8")
     if isinstance(value, list):
@@ -149,9 +177,12 @@ def _clean(value: Any) -> Any:
         return {_clean(k): _clean(v) for k, v in value.items()}
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
-    if isinstance(value, int) and not -(2**63) <= value < 2**64:
-        return str(value)
-    return value
+    return value if storable(value) else str(value)
+
+
+def storable(value: Any) -> bool:
+    """False for an integer of more than 64 bits: JSON allows it, the journal's encoding does not."""
+    return not isinstance(value, int) or -(2**63) <= value < 2**64
 
 
 def without_base64(value: Any) -> Any:
@@ -160,7 +191,7 @@ def without_base64(value: Any) -> Any:
         return [without_base64(v) for v in value]
     if isinstance(value, dict):
         return {k: _size_note(v) if _is_encoded(k, v) else without_base64(v) for k, v in value.items()}
-    return value
+    return value if storable(value) else str(value)
 
 
 def _is_encoded(key: str, value: Any) -> bool:

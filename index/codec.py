@@ -68,3 +68,7 @@ def prompt_of(message: Message) -> int | None:
 
 def microseconds(moment: datetime | None) -> int | None:
     return None if moment is None else (moment - _EPOCH) // timedelta(microseconds=1)
+
+
+def moment(us: object) -> datetime | None:
+    return _EPOCH + timedelta(microseconds=us) if isinstance(us, int) else None

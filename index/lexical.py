@@ -15,7 +15,7 @@ from typing import Any
 
 import tantivy
 
-from agent_journal.errors import JournalUnwritable
+from agent_journal.errors import unwritable
 from agent_journal.index import words
 from agent_journal.index.store import Copy, Store
 from agent_journal.session import Attachment, Message, Role, StoredSession, project_name
@@ -27,6 +27,9 @@ MAX_PATHS = 40  # files named per document
 PATH_SUFFIXES = 6  # a/b/c.py is found as c.py, b/c.py, …
 MAX_FIELD_CHARS = 2_000_000  # of a message's own text; a pasted dump beyond this is searched by its head and tail
 
+# A score is multiplied by log2(2 + weight): what people and models said counts twice what programs injected.
+SAID_WEIGHT, META_WEIGHT = 2, 0
+
 # Field name -> what it holds. Each has a twin with stems.
 PLACES = ("text", "thinking", "input", "output", "title")
 STEM = "_stem"
@@ -36,6 +39,8 @@ def _schema() -> tantivy.Schema:
     builder = tantivy.SchemaBuilder()
     for name in ("id", "session", "seq"):
         builder.add_unsigned_field(name, indexed=True, fast=True)
+    builder.add_unsigned_field("home", indexed=True, fast=True)  # the session whose copy is shown
+    builder.add_unsigned_field("weight", fast=True)
     builder.add_integer_field("at", indexed=True, fast=True)
     for name in ("agent", "project", "dir", "branch", "role", "tool", "file", "model", "is"):
         builder.add_text_field(name, tokenizer_name="raw", index_option="basic")
@@ -85,7 +90,7 @@ class Lexical:
             folder.mkdir(mode=0o700)
             index = tantivy.Index(SCHEMA, path=str(folder), reuse=False)
         except (OSError, ValueError) as error:
-            raise _unwritable(folder, error) from error
+            raise unwritable(folder, error) from error
         words.register(index)
         made = cls(folder, index, 0)
         made._write_state(store, 0)
@@ -102,7 +107,7 @@ class Lexical:
             temporary.write_text(text)
             os.replace(temporary, self.folder / STATE)
         except OSError as error:
-            raise _unwritable(self.folder, error) from error
+            raise unwritable(self.folder, error) from error
         self.reached = seq
 
 
@@ -112,13 +117,6 @@ def _state(folder: Path) -> dict[str, Any] | None:
     except (OSError, ValueError):
         return None
     return found if isinstance(found, dict) and isinstance(found.get("seq"), int) else None
-
-
-def _unwritable(folder: Path, error: Exception) -> JournalUnwritable:
-    text = str(error)
-    if "No space left" in text or "os error 28" in text or "StorageFull" in text:
-        return JournalUnwritable(f"{folder}: no space left on the disk", "free some space and run `aj reindex`; nothing is lost")
-    return JournalUnwritable(f"{folder}: the word index cannot be written ({text})", "check the folder's permissions")
 
 
 class LexicalWriter:
@@ -132,20 +130,22 @@ class LexicalWriter:
         try:
             self.writer = lexical.index.writer(heap_size=memory_mb * 2**20, num_threads=1)
         except ValueError as error:
-            raise _unwritable(lexical.folder, error) from error
+            raise unwritable(lexical.folder, error) from error
         self.fresh = lexical.reached == 0 and lexical.searcher().num_docs == 0
+        self.seq = lexical.reached  # stamped on documents, so that a page can ask for what its first page saw
         self.sessions: dict[int, StoredSession] = {}
 
     def feed(self) -> int:
         """Hand over every change of the store up to now; returns how many messages. Commits nothing."""
         seq, done = self.store.seq, 0
+        self.seq = seq
         try:
             for gone in self._tombstones(seq):
                 self.writer.delete_documents_by_term("id", gone)
             for batch in self._changed(seq):
                 done += self._write(batch)
         except ValueError as error:
-            raise _unwritable(self.lexical.folder, error) from error
+            raise unwritable(self.lexical.folder, error) from error
         self.fed = seq
         return done
 
@@ -155,7 +155,7 @@ class LexicalWriter:
         try:
             self.writer.commit()
         except ValueError as error:
-            raise _unwritable(self.lexical.folder, error) from error
+            raise unwritable(self.lexical.folder, error) from error
         self.lexical._write_state(self.store, self.fed)
         self.lexical.index.reload()
         self.fresh = False
@@ -189,10 +189,7 @@ class LexicalWriter:
             if first in written:
                 continue
             written.add(first)
-            if not self.fresh:
-                for copy in copies:
-                    self.writer.delete_documents_by_term("id", copy.message)
-            elif len(copies) > 1:
+            if len(copies) > 1 or not self.fresh:
                 self._forget(copies)
             self.writer.add_document(self._document(first, copies))
         return len(batch)
@@ -208,7 +205,8 @@ class LexicalWriter:
         fields = document(stored.message, homes, heads, self.options)
         fields["id"] = [number]
         fields["session"] = sorted({copy.session for copy in copies})
-        fields["seq"] = [self.fed]
+        fields["home"] = [copies[0].session]
+        fields["seq"] = [self.seq]
         return tantivy.Document.from_dict(fields, SCHEMA)
 
     def _home(self, session: int) -> StoredSession:
@@ -239,6 +237,7 @@ def document(
         "dir": sorted(set(_folders(p for p in (message.cwd, *(h.session.workspace for h in homes)) if p))),
         "role": [message.role.value],
         "is": sorted(_flags(message, homes)),
+        "weight": [META_WEIGHT if message.is_meta else SAID_WEIGHT],
     }
     if message.git_branch:
         fields["branch"] = [message.git_branch.lower()]
@@ -323,7 +322,7 @@ def _flags(message: Message, homes: Sequence[StoredSession]) -> Iterator[str]:
         yield "meta"
     if message.is_sidechain:
         yield "sidechain"
-    if message.is_sidechain or any(h.session.is_agent_session for h in homes):
+    if message.is_sidechain or homes[0].session.is_agent_session:
         yield "subagent"
     if message.role is Role.USER and message.is_human:
         yield "human"

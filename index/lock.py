@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from agent_journal.errors import JournalBusy
+from agent_journal.errors import JournalBusy, unwritable
 
 _PAUSE_SECONDS = 0.05
 
@@ -32,7 +32,10 @@ def _take(descriptor: int) -> bool:
 @contextmanager
 def writing(folder: Path, wait_seconds: float) -> Iterator[None]:
     """Hold the journal for writing, or raise JournalBusy after waiting a moment."""
-    descriptor = os.open(folder / "write.lock", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        descriptor = os.open(folder / "write.lock", os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        raise unwritable(folder, error) from error
     try:
         deadline = time.monotonic() + wait_seconds
         while not _take(descriptor):

@@ -5,16 +5,18 @@ Reading lives here; what a re-read source changes is decided in intake.py.
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 
 from msgspec import Struct
 
-from agent_journal.errors import JournalCorrupt, JournalError, JournalUnwritable, NoSuchSession
+from agent_journal.errors import JournalCorrupt, JournalError, JournalUnwritable, NoSuchSession, unwritable
 from agent_journal.index import codec, schema
 from agent_journal.session import StoredMessage, StoredSession
 
@@ -29,6 +31,7 @@ class Copy(Struct, frozen=True):
     message: int
     session: int
     ordinal: int
+    key: str  # of the session
 
 
 class SourceRow(Struct, frozen=True):
@@ -65,15 +68,8 @@ def guarded(path: Path) -> Iterator[None]:
 
 def _sentence(path: Path, error: sqlite3.DatabaseError) -> JournalError:
     text = str(error)
-    if "full" in text:
-        return JournalUnwritable(
-            f"{path.parent}: no space left on the disk", "free some space and run `aj reindex`; nothing is lost"
-        )
-    if "readonly" in text or "unable to open" in text or "attempt to write" in text:
-        return JournalUnwritable(
-            f"{path.parent}: the journal's folder cannot be written",
-            "give yourself write permission, or set AJ_HOME or storage.index_path to another folder",
-        )
+    if any(words in text for words in ("full", "readonly", "unable to open", "attempt to write")):
+        return unwritable(path.parent, error)
     if "locked" in text or "busy" in text:
         return JournalUnwritable(f"{path}: the database is locked by another program", "close it and try again")
     return JournalCorrupt(
@@ -91,16 +87,23 @@ class Store:
         self.path = folder / DATABASE
         self.db = db
 
+    @staticmethod
+    def make_folder(folder: Path) -> None:
+        """For its owner alone: it holds everything the agents were told."""
+        try:
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            os.chmod(folder, 0o700)
+        except OSError as error:
+            raise unwritable(folder, error) from error
+
     @classmethod
     def exists(cls, folder: Path) -> bool:
         return (folder / DATABASE).exists()
 
     @classmethod
     def open(cls, folder: Path, *, create: bool = False) -> Store:
-        """Open for reading and writing; with `create`, make the folder and bring the tables up to date."""
+        """Open for reading and writing; with `create`, bring the tables up to date."""
         path = folder / DATABASE
-        if create:
-            _make_private(folder)
         with guarded(path):
             db = sqlite3.connect(path, timeout=BUSY_MS / 1000, isolation_level=None)
             try:
@@ -160,6 +163,18 @@ class Store:
             found = self.db.execute("SELECT agent, home, path, id, fingerprint, parser_version, gone FROM source").fetchall()
         return {(a, h, p): (i, f, v, bool(g)) for a, h, p, i, f, v, g in found}
 
+    def agent_counts(self, agent: str) -> tuple[int, int, datetime | None]:
+        """(sessions, messages, when the newest ended)."""
+        row = self.rows(
+            "SELECT count(*), coalesce(sum(message_count), 0), max(ended_us) FROM session WHERE agent = ?", (agent,)
+        )[0]
+        return int(str(row[0])), int(str(row[1])), codec.moment(row[2])
+
+    def damage(self) -> str:
+        """What SQLite finds wrong with the file, or nothing. Reads all of it."""
+        found = [str(row[0]) for row in self.rows("PRAGMA quick_check(5)")]
+        return "" if found == ["ok"] else "; ".join(found)
+
     # --- sessions ----------------------------------------------------------------------------------------
 
     def _session(self, row: Sequence[object]) -> StoredSession:
@@ -178,11 +193,28 @@ class Store:
     def sessions(self, rows: Iterable[int]) -> dict[int, StoredSession]:
         return {row: self.session(row) for row in set(rows)}
 
-    def newest_sessions(self, limit: int, offset: int = 0) -> list[StoredSession]:
+    def newest_sessions(
+        self, limit: int, offset: int = 0, among: Iterable[int] | None = None
+    ) -> tuple[int, list[StoredSession]]:
+        """(how many there are, one page of them), all of them or those among some rows."""
+        where, values = "", ""
+        if among is not None:
+            where, values = "WHERE s.id IN (SELECT value FROM json_each(?))", json.dumps(list(among))
+        given = (values,) if where else ()
+        total = self.number(f"SELECT count(*) FROM session s {where}", given)
         found = self.rows(
-            f"SELECT {_SESSION_COLUMNS} FROM session s ORDER BY s.ended_us DESC, s.id LIMIT ? OFFSET ?", (limit, offset)
+            f"SELECT {_SESSION_COLUMNS} FROM session s {where} ORDER BY s.ended_us DESC, s.id LIMIT ? OFFSET ?",
+            (*given, limit, offset),
         )
-        return [self._session(row) for row in found]
+        return total, [self._session(row) for row in found]
+
+    def gone_sessions(self) -> list[int]:
+        found = self.rows("SELECT s.id FROM session s JOIN source c ON c.id = s.source WHERE c.gone")
+        return [int(str(row[0])) for row in found]
+
+    def is_head(self, message: StoredMessage) -> bool:
+        """Whether it carries its session's title in the word index."""
+        return self.number("SELECT head FROM session WHERE id = ?", (message.session,)) == message.id
 
     def find(self, name: str) -> StoredSession:
         """A session by key, native id, slug, or a prefix of an id or key that fits only one."""
@@ -240,14 +272,15 @@ class Store:
         """For each of these messages, every place that holds the same one, itself included; the oldest session first."""
         marks = ",".join("?" * len(messages))
         found = self.rows(
-            f"SELECT m.id, c.id, c.session, c.ordinal FROM message m JOIN message c ON c.digest = m.digest "
+            f"SELECT m.id, c.id, c.session, c.ordinal, s.key FROM message m JOIN message c ON c.digest = m.digest "
             f"JOIN session s ON s.id = c.session WHERE m.id IN ({marks}) "
             "ORDER BY s.parent_key IS NOT NULL, s.ended_us, s.key, c.ordinal",
             messages,
         )
         groups: dict[int, list[Copy]] = {}
-        for of, copy, session, ordinal in found:
-            groups.setdefault(int(str(of)), []).append(Copy(int(str(copy)), int(str(session)), int(str(ordinal))))
+        for of, copy, session, ordinal, key in found:
+            place = Copy(int(str(copy)), int(str(session)), int(str(ordinal)), str(key))
+            groups.setdefault(int(str(of)), []).append(place)
         return groups
 
 
@@ -261,14 +294,3 @@ def _stored(row: Sequence[object]) -> StoredMessage:
     return StoredMessage(
         int(str(number)), int(str(session)), int(str(ordinal)), codec.message_of(_bytes(body)), bool(vanished)
     )
-
-
-def _make_private(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        os.chmod(folder, 0o700)
-    except OSError as error:
-        raise JournalUnwritable(
-            f"{folder}: {error.strerror or error}",
-            "set AJ_HOME or storage.index_path to a folder that can be written",
-        ) from error

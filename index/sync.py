@@ -26,7 +26,9 @@ from agent_journal.index.store import SourceRow, Store, guarded
 Progress = Callable[[str, int, int, str], None]  # stage, done, total, what is being read
 
 BATCH_BYTES = 8 * 2**20  # source bytes per transaction: what a crash makes us read again
-MIN_BATCH_SECONDS = 0.5
+BATCH_SECONDS = 0.5
+COMMIT_SECONDS = 5.0  # searches beside a long run see what is in so far
+BYTES_PER_SECOND = 8 * 2**20  # what reading and indexing are expected to do, for budgets
 
 
 class AgentReport(Struct, frozen=True):
@@ -163,26 +165,42 @@ class Sync:
         self.merged = Merged()
         self.readings: dict[str, list[tuple[Source, str, Reading]]] = {}
         self.notes: list[str] = []
+        self.committed = time.monotonic()
 
     def run(self, found: Scan, connectors: Sequence[Connector], budget_seconds: float | None = None) -> SyncReport:
         started = time.monotonic()
         self._mark(found)
+        lexical = self._lexical()
+        done = 0
+        if found.changed or lexical.reached < self.store.seq:
+            writer = self._writer(lexical)
+            done = self._read_all(found.changed, writer, started, budget_seconds)
+            self._finish(writer, len(found.changed), merge=budget_seconds is None)
+        return self._report(found, connectors, done, time.monotonic() - started)
+
+    def follow(self) -> None:
+        """Let the word index catch up with the store; no source is looked at."""
+        lexical = self._lexical()
+        if lexical.reached < self.store.seq:
+            self._finish(self._writer(lexical), 0, merge=True)
+
+    def _lexical(self) -> Lexical:
         lexical, why = Lexical.open(self.store)
         if lexical is None:
             if self.store.seq:
                 self.notes.append(f"{why}: rebuilt from the journal")
             lexical = Lexical.create(self.store)
-        writer: LexicalWriter | None = None
-        done = 0
-        if found.changed or lexical.reached < self.store.seq:
-            options = Indexed(self.config.index.thinking, self.config.index.tool_output_chars)
-            writer = LexicalWriter(lexical, self.store, self.config.index.writer_memory_mb, options)
-            done = self._read_all(found.changed, writer, started, budget_seconds)
-            self.progress("indexing", done, len(found.changed), "")
-            writer.feed()
-            writer.commit()
-            writer.close(merge=budget_seconds is None)
-        return self._report(found, connectors, done, time.monotonic() - started)
+        return lexical
+
+    def _writer(self, lexical: Lexical) -> LexicalWriter:
+        options = Indexed(self.config.index.thinking, self.config.index.tool_output_chars)
+        return LexicalWriter(lexical, self.store, self.config.index.writer_memory_mb, options)
+
+    def _finish(self, writer: LexicalWriter, total: int, *, merge: bool) -> None:
+        self.progress("indexing", total, total, "")
+        writer.feed()
+        writer.commit()
+        writer.close(merge=merge)
 
     def _mark(self, found: Scan) -> None:
         with guarded(self.store.path):
@@ -203,13 +221,14 @@ class Sync:
         pending: list[tuple[Connector, Source, str, Reading]] = []
         size, since = 0, time.monotonic()
         for number, (connector, source) in enumerate(changed):
-            if budget_seconds is not None and time.monotonic() - started > budget_seconds:
+            expected = time.monotonic() - started + source.size / BYTES_PER_SECOND
+            if budget_seconds is not None and expected > budget_seconds:
                 self._write(pending, writer)
                 return number
             self.progress("reading", number, len(changed), str(source.path))
             pending.append((connector, source, *self._read(connector, source)))
             size += source.size
-            if size >= BATCH_BYTES or time.monotonic() - since > MIN_BATCH_SECONDS:
+            if size >= BATCH_BYTES or time.monotonic() - since > BATCH_SECONDS:
                 self._write(pending, writer)
                 pending, size, since = [], 0, time.monotonic()
         self._write(pending, writer)
@@ -236,6 +255,9 @@ class Sync:
                 raise
             db.execute("COMMIT")
         writer.feed()
+        if time.monotonic() - self.committed > COMMIT_SECONDS:
+            writer.commit()
+            self.committed = time.monotonic()
 
     def _write_one(self, connector: Connector, source: Source, failure: str, reading: Reading) -> None:
         transcripts = [t for t in reading.transcripts if not self._private(t.session.workspace)]

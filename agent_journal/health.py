@@ -1,0 +1,137 @@
+"""What `aj doctor` knows: every file found is indexed or named with its reason, and the journal is sound. Changes nothing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec import Struct
+
+from agent_journal.connectors.base import Connector
+from agent_journal.connectors.registry import CONNECTORS
+from agent_journal.errors import JournalError
+from agent_journal.index.lexical import Lexical
+from agent_journal.index.store import SourceRow, Store
+from agent_journal.index.sync import Scan, scan
+
+if TYPE_CHECKING:
+    from agent_journal.search import Journal
+
+Check = tuple[str, bool, str]
+
+
+class AgentHealth(Struct, frozen=True):
+    agent: str
+    name: str
+    roots: tuple[str, ...]
+    files_found: int
+    indexed: int
+    empty: int
+    failed: int
+    gone: int
+    sessions: int
+    messages: int
+    newest: datetime | None
+    bad_lines: int
+    skipped: dict[str, int]
+    problems: tuple[tuple[str, str], ...]
+    passed: tuple[tuple[str, str], ...]
+
+
+class Health(Struct, frozen=True):
+    agents: tuple[AgentHealth, ...]
+    journal_path: str
+    journal_bytes: int
+    lexical_bytes: int
+    sessions: int
+    messages: int
+    behind: int
+    checks: tuple[Check, ...]
+    ok: bool
+
+
+def examined(journal: Journal) -> Health:
+    store = journal.store if journal.exists else None
+    found = scan(store, CONNECTORS, journal.config, journal.environ, journal.home)
+    rows = store.sources() if store else []
+    agents = tuple(_agent(c, found, [r for r in rows if r.agent == c.agent], store) for c in CONNECTORS)
+    checks = tuple(_checks(store))
+    sessions, messages = store.counts() if store else (0, 0)
+    return Health(
+        agents=agents,
+        journal_path=str(journal.folder),
+        journal_bytes=sum(_size(p) for p in journal.folder.glob("journal.db*")),
+        lexical_bytes=sum(_size(p) for p in (journal.folder / "lexical").glob("*")),
+        sessions=sessions,
+        messages=messages,
+        behind=len(found.changed),
+        checks=checks,
+        ok=all(fine for _, fine, _ in checks) and not any(a.failed for a in agents),
+    )
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def _agent(connector: Connector, found: Scan, rows: list[SourceRow], store: Store | None) -> AgentHealth:
+    discovery = found.found[connector.agent]
+    skipped: Counter[str] = Counter()
+    for row in rows:
+        skipped.update(msgspec.json.decode(row.skipped, type=dict[str, int]))
+    sessions, messages, newest = store.agent_counts(connector.agent) if store else (0, 0, None)
+    here = [row for row in rows if not row.gone]
+    unlisted = [(str(path), f"cannot be listed: {why}") for path, why in discovery.unlisted]
+    return AgentHealth(
+        agent=connector.agent,
+        name=connector.name,
+        roots=tuple(str(root) for root in found.roots[connector.agent]),
+        files_found=len(discovery.sources),
+        indexed=sum(row.status == "read" for row in here),
+        empty=sum(row.status == "empty" for row in here),
+        failed=sum(row.status == "failed" for row in here),
+        gone=sum(row.gone for row in rows),
+        sessions=sessions,
+        messages=messages,
+        newest=newest,
+        bad_lines=sum(row.bad_lines for row in rows),
+        skipped=dict(skipped.most_common()),
+        problems=(*unlisted, *_problems(here)),
+        passed=tuple((str(path), why) for path, why in discovery.passed),
+    )
+
+
+def _problems(rows: list[SourceRow]) -> Iterator[tuple[str, str]]:
+    for row in rows:
+        if row.status == "failed":
+            yield row.path, row.detail.removeprefix(f"{row.path}: ")
+        named = msgspec.json.decode(row.bad, type=list[tuple[int, str]])
+        for line, reason in named:
+            yield (f"{row.path}:{line}" if line else row.path), reason
+        if row.bad_lines > len(named):
+            yield row.path, f"and {row.bad_lines - len(named)} more bad lines"
+
+
+def _checks(store: Store | None) -> Iterator[Check]:
+    if store is None:
+        yield "journal", False, "there is none yet: run aj reindex"
+        return
+    try:
+        damage = store.damage()
+    except JournalError as error:
+        damage = error.message
+    yield "journal.db", not damage, damage or "whole"
+    lexical, why = Lexical.open(store)
+    if lexical is None:
+        yield "word index", False, f"{why}; the next search or reindex rebuilds it"
+        return
+    behind = lexical.reached < store.seq
+    documents = f"{lexical.searcher().num_docs:,} distinct messages"
+    yield "word index", not behind, f"{documents}; behind the journal: run aj reindex" if behind else documents

@@ -1,0 +1,126 @@
+"""One query against one state of the word index: candidates, totals, and why each was found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+
+import tantivy
+from msgspec import Struct
+
+from agent_journal import compose
+from agent_journal.answer import Snippet
+from agent_journal.config import Index as IndexSettings
+from agent_journal.index.lexical import PLACES, Indexed, Lexical, contents
+from agent_journal.index.store import Copy, Store
+from agent_journal.paging import Page
+from agent_journal.query import Filter, Query
+from agent_journal.ranking import Candidate, ranked
+from agent_journal.session import StoredMessage, StoredSession
+from agent_journal.snippet import best_place
+
+BLOCK = 300  # documents that are ranked among themselves
+SESSION_CAP = 10_000  # above this, "at least so many sessions"
+
+_WHERE = {"thinking": "thinking", "input": "tool_input", "output": "tool_result", "title": "title"}
+
+
+class Found(Struct, frozen=True):
+    candidates: list[Candidate]
+    messages: int
+    sessions: int
+    exact: bool
+
+
+class Lookup:
+    def __init__(
+        self, query: Query, store: Store, lexical: Lexical, settings: IndexSettings, agents: Mapping[str, str]
+    ) -> None:
+        self.query = query
+        self.store = store
+        self.lexical = lexical
+        self.indexed = Indexed(settings.thinking, settings.tool_output_chars)
+        self.searcher = lexical.searcher()
+        self.places = compose.places_of(query)
+        resolver = compose.Resolver(
+            lambda name: [store.find(name).row], store.gone_sessions, agents.get, sorted(set(agents.values()))
+        )
+        self.clause = compose.composed(query, resolver)
+
+    def page(self, page: Page, limit: int, *, recent: bool) -> Found:
+        clause = self.clause if page.seq is None else compose.seen_by(self.clause, page.seq)
+        # Without words there is nothing to rank by.
+        recent = recent or not self.query.words()
+        if recent:
+            result = self.searcher.search(clause, limit, True, "at", page.offset)
+            candidates, total = self._candidates(result), result.count
+        else:
+            candidates, total = self._ranked(clause, page.offset, limit)
+        sessions, exact = self._session_total(clause) if total else (0, True)
+        return Found(candidates, total or 0, sessions, exact)
+
+    def _ranked(self, clause: tantivy.Query, offset: int, limit: int) -> tuple[list[Candidate], int]:
+        """Block by block, so that a page far down needs only its own blocks."""
+        wanted: list[Candidate] = []
+        total, block = 0, offset // BLOCK
+        skip = offset - block * BLOCK
+        while len(wanted) < limit + skip:
+            result = self.searcher.search(clause, BLOCK, True, offset=block * BLOCK, weight_by_field="weight")
+            total = result.count or 0
+            wanted += ranked(self._candidates(result))
+            block += 1
+            if block * BLOCK >= total:
+                break
+        return wanted[skip : skip + limit], total
+
+    def _candidates(self, result: tantivy.SearchResult) -> list[Candidate]:
+        addresses = [address for _, address in result.hits]
+        ids = self.searcher.fast_field_values("id", addresses)
+        homes = self.searcher.fast_field_values("home", addresses)
+        keys = (float(key) if isinstance(key, float) else 0.0 for key, _ in result.hits)
+        return [
+            Candidate(int(number or 0), int(home or 0), score)
+            for number, home, score in zip(ids, homes, keys, strict=True)
+        ]
+
+    def _session_total(self, clause: tantivy.Query) -> tuple[int, bool]:
+        buckets, others = self._buckets(clause, SESSION_CAP)
+        return len(buckets), not others
+
+    def _buckets(self, clause: tantivy.Query, most: int) -> tuple[list[int], int]:
+        terms = {"field": "session", "size": most, "segment_size": most}
+        found = self.searcher.aggregate(clause, {"sessions": {"terms": terms}})["sessions"]
+        return [int(bucket["key"]) for bucket in found["buckets"]], int(found.get("sum_other_doc_count") or 0)
+
+    def sessions(self) -> list[int]:
+        """Every session with a message that fits."""
+        rows, _ = self._buckets(self.clause, 65_000)
+        return rows
+
+    # --- why ---------------------------------------------------------------------------------------------
+
+    def shown(self, places: Sequence[Copy]) -> Copy:
+        """The copy to show: of the session that was asked for, else of the oldest."""
+        return next((p for p in places if p.session in self._asked_sessions), places[0])
+
+    @cached_property
+    def _asked_sessions(self) -> frozenset[int]:
+        named = self.query.filters().get("session", [])
+        return frozenset(self.store.find(name).row for name in named)
+
+    def excerpt(self, message: StoredMessage, session: StoredSession) -> tuple[str, Snippet]:
+        heads = [session] if self.store.is_head(message) else []
+        role = message.message.role.value
+        texts = [
+            (place, text)
+            for place, text in contents(message.message, heads, self.indexed)
+            if place in self.places and self.places[place] in (None, role)
+        ]
+        best = best_place(texts, self.query.words(), compose.WEIGHTS)
+        if best is None:
+            return role, Snippet("", ())
+        place, snippet = best
+        return _WHERE.get(place, role), snippet
+
+
+__all__ = ["BLOCK", "PLACES", "SESSION_CAP", "Filter", "Found", "Lookup"]

@@ -1,0 +1,54 @@
+"""From scored documents to the order people see. Values in, values out: opens nothing.
+
+A session in which much of the query is found is likelier the one meant than a session with one lucky message;
+and one session must not fill the page.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+PER_SESSION = 3  # matches of one session before the others have had their turn
+SESSION_SHARE = 0.25  # how much the rest of a session's matches may lift its best one
+SESSION_DEPTH = 5  # matches of a session that count for it
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    message: int
+    session: int
+    score: float
+
+
+def ranked(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """The same candidates, best first, with scores that include what their sessions add."""
+    lifted = _lifted(candidates)
+    lifted.sort(key=lambda c: (-c.score, c.message))
+    return _spread(lifted)
+
+
+def _lifted(candidates: Sequence[Candidate]) -> list[Candidate]:
+    scores: dict[int, list[float]] = {}
+    for c in candidates:
+        scores.setdefault(c.session, []).append(c.score)
+    lift: dict[int, float] = {}
+    for session, found in scores.items():
+        found.sort(reverse=True)
+        rest = sum(score / found[0] for score in found[1 : 1 + SESSION_DEPTH]) if found[0] > 0 else 0.0
+        lift[session] = 1.0 + SESSION_SHARE * math.log1p(rest)
+    return [Candidate(c.message, c.session, c.score * lift[c.session]) for c in candidates]
+
+
+def _spread(best_first: Sequence[Candidate]) -> list[Candidate]:
+    """At most PER_SESSION of a session, then the next round."""
+    rounds: list[list[Candidate]] = []
+    seen: dict[int, int] = {}
+    for c in best_first:
+        number = seen.get(c.session, 0) // PER_SESSION
+        seen[c.session] = seen.get(c.session, 0) + 1
+        while len(rounds) <= number:
+            rounds.append([])
+        rounds[number].append(c)
+    return [c for turn in rounds for c in turn]

@@ -1,0 +1,296 @@
+"""The journal as a library: everything `aj` does is a method here. Query in, Answer out.
+
+A query never opens an agent's file; taking in what changed is a step of its own before it (`refresh`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from agent_journal import paging, query as language
+from agent_journal.answer import Answer, Coverage, Match, Place, Snippet, Totals
+from agent_journal.config import Config, home_folder
+from agent_journal.connectors.registry import BY_AGENT, BY_NAME, CONNECTORS
+from agent_journal.errors import JournalBusy, NoJournal, NoSuchSession
+from agent_journal.index.lexical import Lexical
+from agent_journal.index.lock import writing
+from agent_journal.index.store import Copy, Store
+from agent_journal.index.sync import Progress, Sync, SyncReport, scan
+from agent_journal.lookup import Lookup
+from agent_journal.query import Query
+from agent_journal.ranking import Candidate
+from agent_journal.session import Resume, StoredMessage, StoredSession
+
+if TYPE_CHECKING:
+    from agent_journal.health import Health
+
+FIRST_RUN_SECONDS = 20.0  # a first search answers after this with what it has: the newest sessions
+REFRESH_SECONDS = 0.4  # a later search takes in what fits; the rest is `aj reindex`
+PATIENCE_SECONDS = 3.0  # how long reindex waits for a search that is refreshing
+LAST = "last_search.json"
+NO_VECTORS = "no embeddings yet"
+
+
+class Freshness(Struct, frozen=True):
+    behind: int = 0
+    stale: bool = False
+    notes: tuple[str, ...] = ()
+
+
+class SessionList(Struct, frozen=True):
+    total: int
+    sessions: tuple[StoredSession, ...]
+    next: str | None
+
+
+class Journal:
+    """Open until closed; cheap to open: nothing is read before it is asked for."""
+
+    def __init__(self, config: Config, environ: Mapping[str, str]) -> None:
+        self.config = config
+        self.environ = environ
+        self.home = home_folder(environ)
+        self.folder = config.storage.index_path
+        self._store: Store | None = None
+        self._lexical: Lexical | None = None
+
+    @classmethod
+    def open(cls, config: Config, environ: Mapping[str, str] | None = None) -> Journal:
+        return cls(config, os.environ if environ is None else environ)
+
+    def close(self) -> None:
+        if self._store is not None:
+            self._store.close()
+        self._store = self._lexical = None
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    @property
+    def exists(self) -> bool:
+        return Store.exists(self.folder)
+
+    @property
+    def store(self) -> Store:
+        if self._store is None:
+            if not self.exists:
+                raise NoJournal(f"there is no journal in {self.folder} yet", "run `aj reindex`")
+            self._store = Store.open(self.folder)
+        return self._store
+
+    # --- taking in ---------------------------------------------------------------------------------------
+
+    def reindex(self, *, full: bool = False, agent: str | None = None, progress: Progress | None = None) -> SyncReport:
+        """Take in everything that changed. Raises JournalBusy if another process goes on writing."""
+        return self._sync(PATIENCE_SECONDS, full=full, agent=agent, progress=progress)
+
+    def _sync(
+        self,
+        patience: float,
+        *,
+        full: bool = False,
+        agent: str | None = None,
+        budget: float | None = None,
+        progress: Progress | None = None,
+    ) -> SyncReport:
+        connectors = [BY_AGENT[agent]] if agent else CONNECTORS
+        Store.make_folder(self.folder)
+        with writing(self.folder, patience):
+            self.close()
+            self._store = Store.open(self.folder, create=True)
+            if progress:
+                progress("looking", 0, 0, "")
+            found = scan(self._store, connectors, self.config, self.environ, self.home, full=full)
+            return Sync(self._store, self.config, progress).run(found, connectors, budget)
+
+    def refresh(self, progress: Progress | None = None) -> Freshness:
+        """Take in what fits a small budget. A first run has a larger one; a busy journal is left as it is."""
+        first = not self.exists
+        if not first:
+            found = scan(self.store, CONNECTORS, self.config, self.environ, self.home)
+            if not (found.changed or found.gone or found.back) and self._current():
+                return Freshness()
+        try:
+            report = self._sync(
+                PATIENCE_SECONDS if first else 0.0, budget=FIRST_RUN_SECONDS if first else REFRESH_SECONDS,
+                progress=progress if first else None,
+            )  # fmt: skip
+        except JournalBusy:
+            if first or self._index() is None:
+                raise
+            return Freshness(len(found.changed), stale=True)
+        notes = list(report.notes)
+        if first and report.left:
+            notes.append(f"first run: {report.sources_read} newest files are in, {report.left} left: aj reindex")
+        return Freshness(report.left, notes=tuple(notes))
+
+    def _index(self) -> Lexical | None:
+        if self._lexical is None:
+            self._lexical, _ = Lexical.open(self.store)
+        return self._lexical
+
+    def _current(self) -> bool:
+        lexical = self._index()
+        return lexical is not None and lexical.reached >= self.store.seq
+
+    def _as_it_is(self) -> Freshness:
+        """No look at the agents' files; only a missing word index is rebuilt, for without it there is no answer."""
+        if self._index() is not None:
+            return Freshness()
+        _, why = Lexical.open(self.store)
+        with writing(self.folder, PATIENCE_SECONDS):
+            Sync(self.store, self.config).follow()
+        self._lexical = None
+        return Freshness(notes=(f"{why}: rebuilt from the journal",))
+
+    # --- asking ------------------------------------------------------------------------------------------
+
+    def search(
+        self,
+        query: Query | str,
+        *,
+        mode: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        context: int | None = None,
+        sort: str = "relevance",
+        refresh: bool = True,
+        progress: Progress | None = None,
+    ) -> Answer:
+        query = language.parse(query) if isinstance(query, str) else query
+        fresh = self.refresh(progress) if refresh else self._as_it_is()
+        started = time.perf_counter()
+        limit = limit or self.config.search.max_results
+        lookup = self._lookup(query)
+        question = f"{language.format(query)}\0{sort}"
+        page = paging.read(cursor, question)
+        page = paging.Page(page.offset, page.seq or lookup.lexical.reached)
+        found = lookup.page(page, limit, recent=sort == "recent")
+        around = self.config.search.default_context if context is None else context
+        matches = self._matches(lookup, found.candidates, page.offset, around)
+        end = page.offset + len(found.candidates)
+        sessions, messages = self.store.counts()
+        asked = mode or self.config.search.default_mode
+        return Answer(
+            query=query,
+            asked=asked,
+            used="lexical",
+            why="" if asked == "lexical" else NO_VECTORS,
+            embedder=None,
+            coverage=Coverage(sessions, messages, 0.0, fresh.behind, fresh.stale),
+            total=Totals(found.messages, found.sessions, found.exact),
+            took_ms=(time.perf_counter() - started) * 1000,
+            matches=matches,
+            next=paging.written(paging.Page(end, page.seq), question) if end < found.messages else None,
+            notes=fresh.notes,
+        )
+
+    def _lookup(self, query: Query) -> Lookup:
+        lexical = self._index()
+        if lexical is None:
+            raise JournalBusy("the word index is being rebuilt", "try again in a moment")
+        return Lookup(query, self.store, lexical, self.config.index, {n: c.agent for n, c in BY_NAME.items()})
+
+    def _matches(
+        self, lookup: Lookup, candidates: Sequence[Candidate], offset: int, around: int
+    ) -> tuple[Match, ...]:
+        copies = self.store.copies([c.message for c in candidates])
+        matches = []
+        for rank, candidate in enumerate(candidates, start=offset + 1):
+            places = copies.get(candidate.message)
+            if places:  # else it was removed between the word index's commit and now
+                matches.append(self._match(lookup, rank, candidate, places, around))
+        return tuple(matches)
+
+    def _match(
+        self, lookup: Lookup, rank: int, candidate: Candidate, places: Sequence[Copy], around: int
+    ) -> Match:
+        shown = lookup.shown(places)
+        message, session = self.store.message(shown.message), self.store.session(shown.session)
+        where, snippet = lookup.excerpt(message, session)
+        before, after = self.store.context(message, around)
+        return Match(
+            rank=rank,
+            score=candidate.score,
+            found_by=("lexical",),
+            where=where,
+            snippet=snippet,
+            session=session,
+            message=message,
+            before=before,
+            after=after,
+            also_in=tuple(Place(p.key, p.ordinal) for p in places if p is not shown),
+            resume=self.resume(session),
+        )
+
+    # --- sessions ----------------------------------------------------------------------------------------
+
+    def sessions(self, query: Query | str = "", limit: int = 20, cursor: str | None = None) -> SessionList:
+        """Sessions with at least one message that fits, newest first."""
+        query = language.parse(query) if isinstance(query, str) else query
+        question = f"sessions\0{language.format(query)}"
+        page = paging.read(cursor, question)
+        rows = None
+        if not query.is_empty:
+            self._as_it_is()
+            rows = self._lookup(query).sessions()
+        total, found = self.store.newest_sessions(limit, page.offset, rows)
+        end = page.offset + len(found)
+        following = paging.written(paging.Page(end), question) if end < total else None
+        return SessionList(total, tuple(found), following)
+
+    def session(self, name: str) -> StoredSession:
+        """By key, id, slug, or the beginning of one that fits only one."""
+        return self.store.find(name)
+
+    def messages(self, session: StoredSession, first: int = 1, last: int | None = None) -> list[StoredMessage]:
+        return self.store.messages(session.row, first, last)
+
+    def resume(self, session: StoredSession) -> Resume | None:
+        connector = BY_AGENT.get(session.session.agent)
+        return connector.resume(session.session) if connector else None
+
+    # --- the last search ---------------------------------------------------------------------------------
+
+    def remember(self, answer: Answer) -> None:
+        """So that `aj show 3` opens hit 3. Of no consequence: a folder that cannot be written is not worth a word."""
+        hits = {str(m.rank): [m.session.session.key, m.message.ordinal] for m in answer.matches}
+        try:
+            kept = self._remembered() if answer.matches and answer.matches[0].rank > 1 else {}
+            Path(self.folder / LAST).write_text(json.dumps({**kept, **hits}), "utf-8")
+            os.chmod(self.folder / LAST, 0o600)
+        except OSError:
+            return
+
+    def recall(self, rank: int) -> tuple[str, int]:
+        """(session key, ordinal) of a hit of the last search."""
+        hit = self._remembered().get(str(rank))
+        if hit is None:
+            raise NoSuchSession(f"the last search has no hit {rank}", "search again, or give a session's id")
+        return hit
+
+    def _remembered(self) -> dict[str, tuple[str, int]]:
+        try:
+            found = json.loads((self.folder / LAST).read_text("utf-8"))
+            return {str(rank): (str(key), int(ordinal)) for rank, (key, ordinal) in found.items()}
+        except (OSError, ValueError, TypeError, AttributeError):
+            return {}
+
+    def doctor(self) -> Health:
+        from agent_journal.health import examined
+
+        return examined(self)
+
+
+__all__ = ["Freshness", "Journal", "SessionList", "Snippet"]
