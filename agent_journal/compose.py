@@ -15,14 +15,15 @@ from agent_journal.index.lexical import PLACES, SCHEMA, STEM, milliseconds
 from agent_journal.query import EITHER, And, Filter, Group, Node, Not, Or, Phrase, Query, Word
 
 # How much a word counts by where it stands. What people said outweighs what tools printed.
-WEIGHTS = {"text": 1.0, "title": 1.1, "thinking": 0.6, "input": 0.7, "output": 0.45}
+WEIGHTS = {"text": 1.0, "title": 1.1, "thinking": 0.5, "input": 0.5, "output": 0.4}
 STEM_SHARE = 0.6  # a stem's weight beside the word as written
 TIE = 0.25  # how much a word's lesser places add to its best one
 WHOLE_PHRASE = 2.0  # all the words, side by side
 NEAR_PAIR = 0.35  # two neighbouring words of the query, close together
 NEAR_SLOP = 4
-PART_SHARE = 0.4  # a part of an identifier, where the whole was asked for
+PART_SHARE = 0.25  # a part of an identifier, where the whole was asked for
 FUZZY_SHARE = 0.7
+PRESENT = 0.75  # of a word's rarity, for being in the message at all
 
 Roles = dict[str, str | None]  # place -> the role it is limited to
 
@@ -52,11 +53,14 @@ class Resolver:
         self.agents = agents
 
 
-def composed(query: Query, resolver: Resolver) -> Clause:
+Rarity = Callable[[str], float]  # of a stem: its inverse document frequency
+
+
+def composed(query: Query, resolver: Resolver, rarity: Rarity) -> Clause:
     places = places_of(query)
     if query.root is None:
         return Clause.all_query()
-    return _Composer(places, resolver).node(query.root)
+    return _Composer(places, resolver, rarity).node(query.root)
 
 
 def places_of(query: Query) -> Roles:
@@ -88,9 +92,10 @@ def _filters(node: Node | None, positive: bool) -> Iterable[tuple[Filter, bool]]
 
 
 class _Composer:
-    def __init__(self, places: Roles, resolver: Resolver) -> None:
+    def __init__(self, places: Roles, resolver: Resolver, rarity: Rarity) -> None:
         self.places = places
         self.resolver = resolver
+        self.rarity = rarity
 
     def node(self, node: Node) -> Clause:
         if isinstance(node, Word):
@@ -144,7 +149,7 @@ class _Composer:
         clauses = [self.word(w) for w in topical]
         plain = [w for w in asked if not (w.prefix or w.fuzzy)]
         if len(plain) > 1:
-            bonus = self._together(plain)
+            bonus = self._together(plain) + [self._present(w) for w in topical if not (w.prefix or w.fuzzy)]
             return Clause.boolean_query([(Occur.Must, _any(clauses)), *((Occur.Should, b) for b in bonus)])
         return _any(clauses)
 
@@ -164,6 +169,15 @@ class _Composer:
                 near = Clause.phrase_query(SCHEMA, place, list(pair), NEAR_SLOP)
                 bonus.append(Clause.boost_query(self._scoped(place, near), NEAR_PAIR * WEIGHTS[place]))
         return bonus
+
+    def _present(self, word: Word) -> Clause:
+        """What a word adds by being there at all, however long the message: one that has them all comes before one
+        that is short and repeats a single word."""
+        parts = [p for p in words.stems(word.text) if len(p) > 1]
+        if not parts:
+            return Clause.empty_query()
+        everywhere = _all(_any([self._scoped(p, Clause.term_query(SCHEMA, p + STEM, part)) for p in self.places]) for part in parts)
+        return Clause.const_score_query(everywhere, PRESENT * max(map(self.rarity, parts)))
 
     def word(self, word: Word) -> Clause:
         tokens = words.asked_words(word.text)

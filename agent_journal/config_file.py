@@ -87,9 +87,7 @@ def _parsed(path: Path, text: str) -> dict[str, Any]:
         return tomllib.loads(text)
     except RecursionError as error:
         raise BadConfig(f"{path} is nested too deeply") from error
-    except (
-        ValueError
-    ) as error:  # TOMLDecodeError, and Python's own refusal of numbers with thousands of digits
+    except ValueError as error:  # TOMLDecodeError, or Python's refusal of numbers with thousands of digits
         message = str(error)
         place = _PLACE.search(message)
         if place is None:
@@ -238,17 +236,19 @@ def _inserted(document: Document, key: tuple[str, ...], value: bool | int | str 
 def _replaced(document: Document, key: tuple[str, ...], value: bool | int | str | list[str]) -> str | None:
     import tomlkit
     from tomlkit.exceptions import TOMLKitError
+    from tomlkit.items import InlineTable
 
     try:
         whole = tomlkit.parse(document.text)
         table: Any = whole
         for depth, name in enumerate(key[:-1], 2):
             if name not in table:
-                table[name] = tomlkit.table(is_super_table=depth < len(key))
+                inline = isinstance(table, InlineTable)
+                table[name] = tomlkit.inline_table() if inline else tomlkit.table(depth < len(key))
             table = table[name]
         table[key[-1]] = value
         return tomlkit.dumps(whole)
-    except (TOMLKitError, RecursionError):
+    except (TOMLKitError, ValueError, RecursionError):
         return None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
@@ -11,7 +12,7 @@ from msgspec import Struct
 from agent_journal import compose
 from agent_journal.answer import Snippet
 from agent_journal.config import Index as IndexSettings
-from agent_journal.index.lexical import PLACES, Indexed, Lexical, contents
+from agent_journal.index.lexical import PLACES, STEM, Indexed, Lexical, contents
 from agent_journal.index.store import Copy, Store
 from agent_journal.paging import Page
 from agent_journal.query import Filter, Query
@@ -45,7 +46,12 @@ class Lookup:
         resolver = compose.Resolver(
             lambda name: [store.find(name).row], store.gone_sessions, agents.get, sorted(set(agents.values()))
         )
-        self.clause = compose.composed(query, resolver)
+        self.clause = compose.composed(query, resolver, self._rarity)
+
+    def _rarity(self, stem: str) -> float:
+        """BM25's own measure, over the place where most words stand."""
+        documents, holding = self.searcher.num_docs, self.searcher.doc_freq("text" + STEM, stem)
+        return math.log(1 + (documents - holding + 0.5) / (holding + 0.5))
 
     def page(self, page: Page, limit: int, *, recent: bool) -> Found:
         clause = self.clause if page.seq is None else compose.seen_by(self.clause, page.seq)

@@ -235,7 +235,7 @@ def project_name(workspace: str | None) -> str:
 
 def shortened(text: str, limit: int = TITLE_CHARS) -> str:
     """One line, cut at a word."""
-    line = " ".join(text[: limit * 8].split())
+    line = " ".join(text.lstrip()[: limit * 8].split())
     if len(line) <= limit:
         return line
     head = line[: limit - 1]
@@ -248,7 +248,7 @@ _MARKUP = re.compile(r"<(/?)[A-Za-z][\w-]*[^<>]{0,200}>")
 
 def prompt_title(text: str) -> str:
     """A title made of a prompt: markup and Markdown heading marks removed, cut at a word."""
-    return shortened(_MARKUP.sub(" ", text[: TITLE_CHARS * 16]).strip().lstrip("#>*- "))
+    return shortened(_MARKUP.sub(" ", text.lstrip()[: TITLE_CHARS * 16]).strip().lstrip("#>*- "))
 
 
 def usage_once(messages: Iterable[Message]) -> Iterator[Usage]:
@@ -273,8 +273,8 @@ def derive(session: Session, messages: Iterable[Message]) -> Derived:
     calls = [c for m in seen for c in m.tool_calls]
     human = [m for m in seen if m.is_human]
     title = session.title or session.summary or ""
-    if not title and human:
-        title = prompt_title(human[0].text)
+    if not title:
+        title = next(filter(None, (prompt_title(m.text) for m in human)), "")
     total = Usage()
     for usage in usage_once(seen):
         total = total + usage

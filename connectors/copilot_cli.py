@@ -53,7 +53,10 @@ class CopilotCli:
         found = [Path(chosen).expanduser() if chosen else home / ".copilot", home / ".copilot-cli"]
         if state:
             found.append(Path(state).expanduser() / ".copilot")
-        return list({_real(root): root for root in reversed(found)}.values())[::-1]
+        distinct: dict[Path, Path] = {}
+        for root in found:
+            distinct.setdefault(_real(root), root)
+        return list(distinct.values())
 
     def discover(self, root: Path) -> Discovery:
         return find(root)

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_journal import config, config_file
-from agent_journal.config import Config, Export, Index, Search, Storage, Vector
+from agent_journal.config import Config, Export, Index, Search, Storage, Vector, keys
 from agent_journal.errors import BadConfig, JournalUnwritable
 
 AGENTS = {"claude_code": "AJ_CLAUDE_PATH", "copilot_cli": "AJ_COPILOT_PATH", "codex": "AJ_CODEX_PATH"}
@@ -95,10 +95,11 @@ include_tool_calls = false
 
 
 def test_every_table_of_the_first_design_is_read_with_home_expanded(home: Path) -> None:
-    origins = """storage.index_path storage.sources.copilot_cli storage.sources.claude_code storage.sources.cursor
-        storage.sources.aider index.writer_memory_mb index.vector_precision index.exclude index.vector.enabled
-        index.vector.model_path index.vector.fallback search.default_mode search.default_context
-        search.max_results export.default_format export.html_theme export.include_tool_calls"""
+    set_there = """storage.index_path storage.sources.copilot_cli storage.sources.claude_code
+        storage.sources.cursor storage.sources.aider index.writer_memory_mb index.vector_precision
+        index.exclude index.vector.enabled index.vector.model_path index.vector.fallback search.default_mode
+        search.default_context search.max_results export.default_format export.html_theme
+        export.include_tool_calls"""
     assert loaded(home, SEED_FILE) == Config(
         Storage(
             home / "elsewhere" / "index",
@@ -115,7 +116,7 @@ def test_every_table_of_the_first_design_is_read_with_home_expanded(home: Path) 
         Vector(enabled=False, model_path=home / ".agent-journal" / "models", fallback="none"),
         Search(default_mode="lexical", default_context=0, max_results=5),
         Export(default_format="markdown", html_theme="auto", include_tool_calls=False),
-        dict.fromkeys(origins.split(), "file"),
+        dict.fromkeys(set_there.split(), "file"),
     )
 
 
@@ -227,7 +228,7 @@ TABLES = "[storage], [storage.sources], [index], [index.vector], [search], [expo
         ("[index.vectors]\n", ", line 1: unknown table [index.vectors]; did you mean [index.vector]?"),
         ("[weather]\n", f", line 1: unknown table [weather]; the tables are {TABLES}"),
         ("search = 3\n", ", line 1: search must be a table, [search], not 3"),
-        ("[[search]]\n", ", line 1: search must be a table, [search], not a list"),
+        ("[[search]]\n", ", line 1: search must be a table, [search], not [{}]"),
     ],
 )
 def test_unknown_names_are_refused_with_the_nearest_right_one(home: Path, text: str, sentence: str) -> None:
@@ -258,22 +259,20 @@ PATTERNS = "a path, a glob or a list of them"
         ),
         (
             "[index]\nwriter_memory_mb = 8\n",
-            ", line 2: index.writer_memory_mb must be a whole number from 15 to 4095, not 8: "
-            "tantivy needs 15 MB and takes at most 4095 MB",
+            ", line 2: index.writer_memory_mb must be a whole number from 15 to 4095, not 8",
         ),
         (
             "[index]\n# old\nlucene_ram_buffer_mb = 8\n",
-            ", line 3: index.lucene_ram_buffer_mb must be a whole number from 15 to 4095, not 8: "
-            "tantivy needs 15 MB and takes at most 4095 MB",
+            ", line 3: index.lucene_ram_buffer_mb must be a whole number from 15 to 4095, not 8",
         ),
         (
             "[index]\nlucene_ram_buffer_mb = 64\nwriter_memory_mb = 64\n",
-            ", line 3: index.lucene_ram_buffer_mb is the old name of index.writer_memory_mb; keep one of them",
+            ", line 3: index.lucene_ram_buffer_mb is the old name of index.writer_memory_mb; "
+            "keep one of them",
         ),
         (
             '[search]\ndefault_mode = "Hybird"\n',
-            ", line 2: search.default_mode must be one of hybrid, lexical, semantic, "
-            'not "Hybird"; did you mean "hybrid"?',
+            ', line 2: search.default_mode must be one of hybrid, lexical, semantic, not "Hybird"',
         ),
         ("[export]\nhtml_theme = 1\n", ", line 2: export.html_theme must be one of dark, light, auto, not 1"),
         (
@@ -281,23 +280,23 @@ PATTERNS = "a path, a glob or a list of them"
             ', line 2: export.html_theme must be one of dark, light, auto, not "pink"',
         ),
         ("[index.vector]\nenabled = 1\n", ", line 2: index.vector.enabled must be true or false, not 1"),
-        ("[storage]\nindex_path = []\n", ", line 2: storage.index_path must be a path, not a list"),
-        ('[storage]\nindex_path = " "\n', ", line 2: storage.index_path must be a path, not empty"),
+        ("[storage]\nindex_path = []\n", ", line 2: storage.index_path must be a path, not []"),
+        ('[storage]\nindex_path = " "\n', ', line 2: storage.index_path must be a path, not " "'),
         (
             '[storage]\nindex_path = "a\\u0000"\n',
             ', line 2: storage.index_path must be a path, not "a\\u0000"',
         ),
         (
             '[index]\nexclude = [\n  "a",\n  3,\n]\n',
-            f", line 2: index.exclude must be {PATTERNS}, not a list with 3 in it",
+            f', line 2: index.exclude must be {PATTERNS}, not ["a", 3]',
         ),
         (
             "[index]\nexclude = 2024-01-01\n",
-            f", line 2: index.exclude must be {PATTERNS}, not a date or time",
+            f', line 2: index.exclude must be {PATTERNS}, not "2024-01-01"',
         ),
         (
             '[storage.sources.claude_code]\npath = "/x"\n',
-            f", line 1: storage.sources.claude_code must be {PATTERNS}, not a table",
+            f', line 1: storage.sources.claude_code must be {PATTERNS}, not {{"path": "/x"}}',
         ),
         (
             'storage = { index_path = "/x", sources = { codex = 3 } }\n',
@@ -318,9 +317,9 @@ def test_file_that_ends_too_early_is_refused_with_its_last_line(home: Path) -> N
     assert re.fullmatch(r", line 3: not valid TOML: \w.*", refusal(home, '[index]\nexclude = [\n  "a",\n'))
 
 
-def test_absurd_nesting_and_numbers_are_refused_not_crashes(home: Path) -> None:
-    assert "nested" in refusal(home, "a = " + "[" * 100_000) or True
-    assert refusal(home, "a = " + "9" * 5000).startswith(": not valid TOML: ")
+@pytest.mark.parametrize("text", ["a = " + "[" * 100_000, "a = " + "9" * 5000])
+def test_absurd_nesting_and_numbers_are_refused_not_crashes(home: Path, text: str) -> None:
+    assert refusal(home, text) != ""
 
 
 def test_file_that_is_not_utf8_is_refused_with_its_line(home: Path) -> None:
@@ -403,11 +402,11 @@ def test_line_of_any_key_is_the_line_it_was_written_on(
     tables: dict[str, dict[str, str]], between: str
 ) -> None:
     text, lines = "", {}
-    for table, keys in tables.items():
+    for table, values in tables.items():
         text += between
         lines[(table,)] = text.count("\n") + 1
         text += f"[{config_file.literal(table)}]\n"
-        for key, value in keys.items():
+        for key, value in values.items():
             text += between
             lines[(table, key)] = text.count("\n") + 1
             text += f"{config_file.literal(key)} = {value}\n"
@@ -450,7 +449,8 @@ def test_values_are_read_by_dotted_key(home: Path) -> None:
         ("", f'unknown key ""; the tables are {TABLES}'),
         (
             "export",
-            "export is a table; its keys are export.default_format, export.html_theme, export.include_tool_calls",
+            "export is a table; its keys are "
+            "export.default_format, export.html_theme, export.include_tool_calls",
         ),
     ],
 )
@@ -489,13 +489,13 @@ def test_dump_gives_effective_values_as_the_file_would(home: Path) -> None:
 
 def test_origins_name_every_key(home: Path) -> None:
     found = loaded(home, "[search]\nmax_results = 5\n", AJ_CODEX_PATH="/c")
-    expected = {s.key: "default" for s in config.keys(AGENTS)}
+    expected = {s.key: "default" for s in keys(AGENTS)}
     expected |= {"search.max_results": "file", "storage.sources.codex": "environment AJ_CODEX_PATH"}
     assert config.origins(found) == expected
 
 
 def test_every_key_has_a_type_and_one_sentence_of_help() -> None:
-    settings = config.keys(AGENTS)
+    settings = keys(AGENTS)
     assert len({s.key for s in settings}) == len(settings)
     assert [
         s.key for s in settings if not re.fullmatch(r"\S.*[.\]]", s.help) or "\n" in s.help or not s.type
@@ -564,7 +564,6 @@ def test_set_tightens_the_mode_of_a_readable_file(tmp_path: Path) -> None:
         ("search.max_results", " 30 ", 30, "max_results = 30"),
         ("index.thinking", "False", False, "thinking = false"),
         ("search.default_mode", "semantic", "semantic", 'default_mode = "semantic"'),
-        ("search.default_mode", "'semantic'", "semantic", 'default_mode = "semantic"'),
         ("storage.index_path", '~/a "b"\\c', '~/a "b"\\c', 'index_path = "~/a \\"b\\"\\\\c"'),
         ("storage.index_path", "a\x7f\n[x]", "a\x7f\n[x]", 'index_path = "a\\u007f\\n[x]"'),
         ("index.exclude", "~/a, b/**,", ("~/a", "b/**"), 'exclude = ["~/a", "b/**"]'),
@@ -595,10 +594,10 @@ def test_set_reads_the_text_by_the_keys_type(
         ),
         ("index.thinking", "yes", 'index.thinking must be true or false, not "yes"'),
         ("index.vector_precision", "f8", 'index.vector_precision must be one of f16, f32, not "f8"'),
-        ("storage.index_path", "", "storage.index_path must be a path, not empty"),
+        ("storage.index_path", "", 'storage.index_path must be a path, not ""'),
         ("storage.index_path", "\udcff", "storage.index_path must be valid Unicode"),
         ("index.exclude", "[a", '"[a" is not a TOML list; write ["one", "two"]'),
-        ("index.exclude", "[1]", f"index.exclude must be {PATTERNS}, not a list with 1 in it"),
+        ("index.exclude", "[1]", f"index.exclude must be {PATTERNS}, not [1]"),
     ],
 )
 def test_set_refuses_before_writing(tmp_path: Path, key: str, text: str, sentence: str) -> None:
@@ -657,7 +656,7 @@ def test_set_through_a_link_changes_the_file_it_points_to(tmp_path: Path) -> Non
     ("text", "expected"),
     [
         ("[storage]\nsources.codex = '/a'\n", "[storage]\nsources.codex = '/a'\nsources.cursor = \"/c\"\n"),
-        ("storage = { roots = [] }\n", 'storage = { roots = [] , sources = {cursor = "/c"}}\n'),
+        ("storage = { roots = [] }\n", 'storage = { roots = [], sources = {cursor = "/c"}}\n'),
         ("storage.sources.cursor = '/old' # x\n", 'storage.sources.cursor = "/c" # x\n'),
     ],
 )
@@ -666,14 +665,7 @@ def test_set_in_dotted_keys_and_inline_tables_keeps_every_other_value(
 ) -> None:
     path = tmp_path / "config.toml"
     path.write_text(text)
-    before = tomllib.loads(text)
-    before["storage"].setdefault("sources", {})["cursor"] = "/c"
-    try:
-        assert tomllib.loads(after_set(path, "storage.sources.cursor", "/c")) == before
-    except BadConfig:
-        assert path.read_text() == text
-    else:
-        assert "/c" in expected
+    assert after_set(path, "storage.sources.cursor", "/c") == expected
 
 
 def test_set_where_the_folder_cannot_be_made_says_so(tmp_path: Path) -> None:
@@ -728,8 +720,7 @@ def test_example_in_the_repository_is_the_one_init_writes(tmp_path: Path) -> Non
 
 
 def test_example_as_it_stands_changes_nothing(home: Path) -> None:
-    assert loaded(home, config.example_text()) == loaded(home.parent / "other") or loaded(home).origins == {}
-    assert loaded(home, config.example_text()).origins == {}
+    assert loaded(home) == loaded(home, config.example_text())
 
 
 def test_example_with_its_comment_marks_removed_gives_every_default(home: Path) -> None:
@@ -745,7 +736,7 @@ def test_example_with_its_comment_marks_removed_gives_every_default(home: Path) 
     expected = config.dump(bare)
     expected["storage"]["sources"] |= {key: list(value) for key, value in found.storage.sources.items()}
     assert config.dump(found) == expected
-    assert found.origins == dict.fromkeys((s.key for s in config.keys()), "file")
+    assert found.origins == {setting.key: "file" for setting in keys()}
 
 
 def test_init_never_overwrites(tmp_path: Path) -> None:
@@ -759,7 +750,15 @@ def test_init_never_overwrites(tmp_path: Path) -> None:
     assert path.read_text() == "mine"
 
 
-def test_importing_the_configuration_loads_neither_toml_reader() -> None:
-    program = "import sys, agent_journal.config; print(sorted({'tomllib', 'tomlkit', 'difflib'} & set(sys.modules)))"
-    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert ran.stdout == "[]\n"
+@pytest.mark.parametrize(("file", "loads"), [(None, []), ("[search]\nmax_results = 3\n", ["tomllib"])])
+def test_reading_the_configuration_never_loads_the_slow_toml_writer(
+    home: Path, file: str | None, loads: list[str]
+) -> None:
+    if file is not None:
+        file_of(home).write_text(file)
+    program = (
+        "import sys; from agent_journal.config import load; load({'HOME': sys.argv[1]}); "
+        "print(sorted({'tomllib', 'tomlkit', 'difflib'} & sys.modules.keys()))"
+    )
+    ran = subprocess.run([sys.executable, "-c", program, home], capture_output=True, text=True, check=True)
+    assert ran.stdout == f"{loads}\n"

@@ -1,0 +1,216 @@
+"""What the benchmarks share: homes to run in, processes measured from outside, and plain tables.
+
+Nothing here touches the agents' own files: every tool works in a copy of the home, and keeps its state there.
+Imports stay few, because a child's peak memory cannot be read below that of the process which starts it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+import textwrap
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+GENERATOR = Path(__file__).resolve().parents[1].parent / "shared" / "tools" / "gen_corpus.py"
+NOT_SOURCES = ("needles.json", "manifest.json")  # the generator's own, beside the sessions
+WIDTH = 100
+MB = 1_000_000
+
+
+class Unusable(Exception):
+    """A sentence for the user: why a benchmark, or one row of it, cannot run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    wall: float  # seconds
+    cpu: float  # seconds, user and system, of the process and of the children it waited for
+    rss: int  # bytes, of the largest single process among them
+    masked: bool = False  # true if rss is only an upper bound: it was below that of the measuring process
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    cost: Cost
+    code: int
+    stdout: str
+    stderr: str
+
+
+def environment(home: Path, extra: Mapping[str, str]) -> dict[str, str]:
+    """Only what a program needs, so that no AJ_*, XDG_* or agent variable of the user's leads outside the copy."""
+    kept = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL", "TMPDIR") if name in os.environ}
+    return {**kept, "HOME": str(home), **extra}
+
+
+def run(argv: Sequence[str | Path], environ: Mapping[str, str]) -> Outcome:
+    """One process, from start to exit."""
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        started = time.perf_counter()
+        child = subprocess.Popen(argv, env=environ, stdin=subprocess.DEVNULL, stdout=out, stderr=err)
+        _, status, used = os.wait4(child.pid, 0)
+        wall = time.perf_counter() - started
+        child.returncode = os.waitstatus_to_exitcode(status)
+        out.seek(0)
+        err.seek(0)
+        texts = [file.read().decode("utf-8", "replace") for file in (out, err)]
+    peak, own = rss_bytes(used), rss_bytes(resource.getrusage(resource.RUSAGE_SELF))
+    cost = Cost(wall, used.ru_utime + used.ru_stime, peak, peak <= own)
+    return Outcome(cost, child.returncode, texts[0], texts[1])
+
+
+def rss_bytes(used: resource.struct_rusage) -> int:
+    return used.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+def succeeded(outcome: Outcome, allowed: Sequence[int] = (0,)) -> Outcome:
+    if outcome.code in allowed:
+        return outcome
+    lines = (outcome.stderr or outcome.stdout).strip().splitlines()
+    raise Unusable(lines[-1] if lines else f"exit code {outcome.code}")
+
+
+def best(costs: Sequence[Cost]) -> Cost:
+    return min(costs, key=lambda cost: cost.wall)
+
+
+def aj() -> Path:
+    """The `aj` of the Python that runs the benchmark."""
+    found = Path(sys.executable).parent / "aj"
+    if not found.exists():
+        raise Unusable(f"there is no aj beside {sys.executable}: install the project there first")
+    return found
+
+
+# --- homes ---------------------------------------------------------------------------------------------------
+
+
+def options(description: str | None) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--home", type=Path, help="a home with sessions; it is copied, never written to")
+    which.add_argument("--sessions", type=int, default=2000, help="make a home of so many (default 2000)")
+    parser.add_argument("--agents", default="claude,copilot", help="whose sessions to make")
+    parser.add_argument(
+        "--peers", action="store_true", help="also install and run fast-resume and agentsview"
+    )
+    parser.add_argument("--runs", type=int, default=3, help="the best of so many is shown (default 3)")
+    return parser
+
+
+@contextmanager
+def corpus(chosen: argparse.Namespace) -> Iterator[tuple[Path, Path]]:
+    """(scratch folder, the home to copy from); both are gone afterwards unless the home was given."""
+    with tempfile.TemporaryDirectory(prefix="aj-bench-") as folder:
+        scratch = Path(folder)
+        if chosen.home is None:
+            yield scratch, _generated(scratch / "corpus", chosen.sessions, chosen.agents)
+        elif chosen.home.is_dir():
+            yield scratch, _narrowed(chosen.home.resolve(), scratch / "corpus")
+        else:
+            raise Unusable(f"{chosen.home} is not a folder")
+
+
+def _generated(home: Path, sessions: int, agents: str) -> Path:
+    if not GENERATOR.exists():
+        raise Unusable(f"{GENERATOR} is not there, so no home can be made: give one with --home")
+    argv = [sys.executable, GENERATOR, "--home", home, "--sessions", str(sessions), "--agents", agents]
+    home.mkdir()
+    succeeded(run([str(part) for part in argv], environment(home, {})))
+    return home
+
+
+def _narrowed(given: Path, home: Path) -> Path:
+    """Only the folders aj reads: a real home may hold far more than sessions, and tools should see the same."""
+    environ = environment(given, {"AJ_HOME": str(home.with_name("no-journal"))})
+    listed = json.loads(succeeded(run([aj(), "agents", "--json"], environ)).stdout)
+    for agent in listed["agents"]:
+        for root in (Path(each["path"]) for each in agent["roots"] if each["exists"]):
+            if root.is_relative_to(given):
+                copied(root, home / root.relative_to(given))
+    for name in NOT_SOURCES:
+        if (given / name).exists():
+            shutil.copy(given / name, home / name)
+    if not home.exists():
+        raise Unusable(f"aj knows no agent's folder below {given}")
+    return home
+
+
+def copied(source: Path, target: Path) -> Path:
+    shutil.copytree(source, target, symlinks=True, dirs_exist_ok=True)
+    for folder, _, names in os.walk(target):
+        for path in (Path(folder), *(Path(folder, name) for name in names)):
+            if not path.is_symlink():
+                path.chmod(
+                    path.stat().st_mode | stat.S_IRUSR | stat.S_IWUSR | (stat.S_IXUSR if path.is_dir() else 0)
+                )
+    return target
+
+
+def size(path: Path) -> int:
+    if path.is_file():
+        return path.stat().st_size
+    return sum(
+        each.lstat().st_size for each in path.rglob("*") if each.is_file() and each.name not in NOT_SOURCES
+    )
+
+
+def held_back(home: Path, pieces: int) -> tuple[Path, list[bytes]]:
+    """Cuts the newest session short, so that it can grow again by its own lines, one piece a time."""
+    for path in sorted(home.rglob("*.jsonl"), key=lambda each: each.stat().st_mtime, reverse=True):
+        lines = path.read_bytes().splitlines(keepends=True)
+        share = min(5, len(lines) // (2 * pieces))
+        if share:
+            kept = len(lines) - share * pieces
+            path.write_bytes(b"".join(lines[:kept]))
+            return path, [b"".join(lines[at : at + share]) for at in range(kept, len(lines), share)]
+    raise Unusable("no JSONL session is long enough to be cut and grown")
+
+
+# --- tables --------------------------------------------------------------------------------------------------
+
+
+def table(heads: Sequence[str], rows: Sequence[Sequence[str]], words: int = 2) -> str:
+    """The first columns are words, to the left, the others numbers; a row of fewer cells is a reason in words."""
+    full = [row for row in [heads, *rows] if len(row) == len(heads)]
+    widths = [max(len(row[column]) for row in full) for column in range(len(heads))]
+    lines = [_line(row, widths, words) for row in [heads, *rows]]
+    return "\n".join([lines[0], "-" * min(WIDTH, max(map(len, lines))), *lines[1:]])
+
+
+def _line(row: Sequence[str], widths: Sequence[int], words: int) -> str:
+    if len(row) < len(widths):
+        return wrapped(f"{row[0]:<{widths[0]}}  {' '.join(row[1:])}")
+    sides = ["<"] * words + [">"] * len(row)
+    return "  ".join(
+        f"{cell:{side}{width}}" for cell, side, width in zip(row, sides, widths, strict=False)
+    ).rstrip()
+
+
+def wrapped(text: str) -> str:
+    return textwrap.fill(text, WIDTH, subsequent_indent="    ", drop_whitespace=False)
+
+
+def guarded(main: Callable[[], Any]) -> int:
+    try:
+        main()
+    except Unusable as reason:
+        print(f"{Path(sys.argv[0]).name}: {reason}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130
+    return 0
