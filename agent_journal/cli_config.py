@@ -6,12 +6,15 @@ import os
 import shlex
 import subprocess
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from agent_journal.cli_options import Json
 from agent_journal.cli_output import FOUND, put, put_object, say
+
+if TYPE_CHECKING:
+    from agent_journal.config import Value
 
 config_app = typer.Typer(
     help="Show and change the settings (config.toml).",
@@ -35,7 +38,7 @@ def _path() -> Path:
     return config_path(os.environ)
 
 
-def _shown(value: object) -> str:
+def _shown(value: Value) -> str:
     from agent_journal import config_file
     from agent_journal.render.clean import clean_line
 
@@ -171,7 +174,7 @@ def assign(
     return FOUND
 
 
-def _value_before(key: str) -> object:
+def _value_before(key: str) -> Value | None:
     """None where the file cannot be understood: set_value then says why."""
     from agent_journal import config
     from agent_journal.errors import BadConfig

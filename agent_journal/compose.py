@@ -1,9 +1,10 @@
-"""A parsed query as a tantivy query: filters exact, words weighted by where they stand, phrases and close words preferred."""
+"""A parsed query as a tantivy query: filters exact, words weighted by place, phrases and close words preferred."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
 
 import tantivy
 from tantivy import Occur
@@ -157,16 +158,16 @@ class _Composer:
         """The whole query as a phrase, and neighbouring words close to each other."""
         every = [t for w in asked for t in words.asked_words(w.text)]
         bonus = [
-            Clause.boost_query(self._scoped(place, Clause.phrase_query(SCHEMA, place, every)), WHOLE_PHRASE * WEIGHTS[place])
+            Clause.boost_query(self._scoped(place, _phrase(place, every)), WHOLE_PHRASE * WEIGHTS[place])
             for place in self.places
             if len(every) > 1
         ]
         topical = [t for w in asked if w.text.lower() not in words.STOPWORDS for t in words.asked_words(w.text)]
-        for pair in zip(topical, topical[1:], strict=False):
+        for pair in pairwise(topical):
             if pair[0] == pair[1]:
                 continue
             for place in self.places:
-                near = Clause.phrase_query(SCHEMA, place, list(pair), NEAR_SLOP)
+                near = _phrase(place, pair, NEAR_SLOP)
                 bonus.append(Clause.boost_query(self._scoped(place, near), NEAR_PAIR * WEIGHTS[place]))
         return bonus
 
@@ -176,7 +177,9 @@ class _Composer:
         parts = [p for p in words.stems(word.text) if len(p) > 1]
         if not parts:
             return Clause.empty_query()
-        everywhere = _all(_any([self._scoped(p, Clause.term_query(SCHEMA, p + STEM, part)) for p in self.places]) for part in parts)
+        everywhere = _all(
+            _any([self._scoped(p, Clause.term_query(SCHEMA, p + STEM, part)) for p in self.places]) for part in parts
+        )
         return Clause.const_score_query(everywhere, PRESENT * max(map(self.rarity, parts)))
 
     def word(self, word: Word) -> Clause:
@@ -193,10 +196,10 @@ class _Composer:
 
     def _simple(self, text: str, token: str) -> Clause:
         parts = words.stems(text)
-        forms = [self._each(lambda place: Clause.term_query(SCHEMA, place, token))]
+        forms = [self._term(token)]
         if len(parts) > 1:  # camelCase: the same name written with underscores, and its parts
             split = words.asked_words(words.split(text))
-            forms.append(self._each(lambda place: Clause.phrase_query(SCHEMA, place, split)))
+            forms.append(self._each(lambda place: _phrase(place, split)))
             forms += [Clause.boost_query(self._stem(part), PART_SHARE) for part in parts]
         else:
             forms += [self._stem(part) for part in parts]
@@ -205,17 +208,13 @@ class _Composer:
         return Clause.disjunction_max_query(forms, TIE)
 
     def _identifier(self, text: str, tokens: list[str]) -> Clause:
-        """snake_case, a/b/c.py, --dry-run, a run of CJK: the parts in order, the same name as camelCase, then any part."""
-        forms = [self._each(lambda place: Clause.phrase_query(SCHEMA, place, tokens))]
+        """snake_case, a/b/c.py, --dry-run, CJK: the parts in order, the same name as camelCase, then any part."""
+        forms = [self._each(lambda place: _phrase(place, tokens))]
         if not words.has_cjk(text):
-            joined = "".join(tokens)
-            forms.append(self._each(lambda place: Clause.term_query(SCHEMA, place, joined)))
+            forms.append(self._term("".join(tokens)))
             forms += [Clause.boost_query(self._stem(part), PART_SHARE) for part in words.stems(text) if len(part) > 1]
         else:
-            forms += [
-                Clause.boost_query(self._each(lambda place, t=token: Clause.term_query(SCHEMA, place, t)), PART_SHARE)
-                for token in tokens
-            ]
+            forms += [Clause.boost_query(self._term(token), PART_SHARE) for token in tokens]
         return _any(forms)
 
     def phrase(self, text: str) -> Clause:
@@ -223,11 +222,14 @@ class _Composer:
         if not tokens:
             return Clause.empty_query()
         if len(tokens) == 1:
-            return self._each(lambda place: Clause.term_query(SCHEMA, place, tokens[0]))
-        return self._each(lambda place: Clause.phrase_query(SCHEMA, place, tokens))
+            return self._term(tokens[0])
+        return self._each(lambda place: _phrase(place, tokens))
 
     def _stem(self, stem: str) -> Clause:
         return Clause.boost_query(self._each(lambda p: Clause.term_query(SCHEMA, p, stem), suffix=STEM), STEM_SHARE)
+
+    def _term(self, token: str) -> Clause:
+        return self._each(lambda place: Clause.term_query(SCHEMA, place, token))
 
     def _each(self, clause: Callable[[str], Clause], suffix: str = "") -> Clause:
         """The same question of every place, weighted; the best place counts, the others add a little."""
@@ -303,6 +305,10 @@ def _matching(field: str, value: str) -> Clause:
     if "*" not in value:
         return Clause.term_query(SCHEMA, field, value)
     return Clause.regex_query(SCHEMA, field, ".*".join(re.escape(part) for part in value.split("*")))
+
+
+def _phrase(place: str, tokens: Sequence[str], slop: int = 0) -> Clause:
+    return Clause.phrase_query(SCHEMA, place, [*tokens], slop)
 
 
 def _prefix(place: str, tokens: Sequence[str]) -> Clause:

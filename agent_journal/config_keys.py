@@ -233,8 +233,9 @@ def _flag(setting: Setting, value: object) -> bool | None:
 
 
 def _number(setting: Setting, value: object) -> int | None:
-    whole = isinstance(value, int) and not isinstance(value, bool)
-    return value if whole and setting.at_least <= value <= setting.at_most else None  # type: ignore[operator,return-value]
+    if isinstance(value, bool) or not isinstance(value, int):
+        return None
+    return value if setting.at_least <= value <= setting.at_most else None
 
 
 def _choice(setting: Setting, value: object) -> str | None:

@@ -1,4 +1,4 @@
-"""What `aj doctor` knows: every file found is indexed or named with its reason, and the journal is sound. Changes nothing."""
+"""What `aj doctor` knows: every file is indexed or named with its reason, and the journal is sound. Changes nothing."""
 
 from __future__ import annotations
 

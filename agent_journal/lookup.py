@@ -12,10 +12,10 @@ from msgspec import Struct
 from agent_journal import compose
 from agent_journal.answer import Snippet
 from agent_journal.config import Index as IndexSettings
-from agent_journal.index.lexical import PLACES, STEM, Indexed, Lexical, contents
+from agent_journal.index.lexical import STEM, Indexed, Lexical, contents
 from agent_journal.index.store import Copy, Store
 from agent_journal.paging import Page
-from agent_journal.query import Filter, Query
+from agent_journal.query import Query
 from agent_journal.ranking import Candidate, ranked
 from agent_journal.session import StoredMessage, StoredSession
 from agent_journal.snippet import best_place
@@ -59,11 +59,11 @@ class Lookup:
         recent = recent or not self.query.words()
         if recent:
             result = self.searcher.search(clause, limit, True, "at", page.offset)
-            candidates, total = self._candidates(result), result.count
+            candidates, total = self._candidates(result), _count(result)
         else:
             candidates, total = self._ranked(clause, page.offset, limit)
         sessions, exact = self._session_total(clause) if total else (0, True)
-        return Found(candidates, total or 0, sessions, exact)
+        return Found(candidates, total, sessions, exact)
 
     def _ranked(self, clause: tantivy.Query, offset: int, limit: int) -> tuple[list[Candidate], int]:
         """Block by block, so that a page far down needs only its own blocks."""
@@ -72,7 +72,7 @@ class Lookup:
         skip = offset - block * BLOCK
         while len(wanted) < limit + skip:
             result = self.searcher.search(clause, BLOCK, True, offset=block * BLOCK, weight_by_field="weight")
-            total = result.count or 0
+            total = _count(result)
             wanted += ranked(self._candidates(result))
             block += 1
             if block * BLOCK >= total:
@@ -129,4 +129,5 @@ class Lookup:
         return _WHERE.get(place, role), snippet
 
 
-__all__ = ["BLOCK", "PLACES", "SESSION_CAP", "Filter", "Found", "Lookup"]
+def _count(result: tantivy.SearchResult) -> int:
+    return int(result.count or 0)  # type: ignore[attr-defined]  # there, but not in tantivy's stub

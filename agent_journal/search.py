@@ -9,14 +9,14 @@ import json
 import os
 import time
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from agent_journal import paging, query as language
-from agent_journal.answer import Answer, Coverage, Match, Place, Snippet, Totals
+from agent_journal import paging
+from agent_journal import query as language
+from agent_journal.answer import Answer, Coverage, Match, Place, Totals
 from agent_journal.config import Config, home_folder
 from agent_journal.connectors.registry import BY_AGENT, BY_NAME, CONNECTORS
 from agent_journal.errors import JournalBusy, NoJournal, NoSuchSession
@@ -74,7 +74,9 @@ class Journal:
     def __enter__(self) -> Journal:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     @property
@@ -202,9 +204,7 @@ class Journal:
             raise JournalBusy("the word index is being rebuilt", "try again in a moment")
         return Lookup(query, self.store, lexical, self.config.index, {n: c.agent for n, c in BY_NAME.items()})
 
-    def _matches(
-        self, lookup: Lookup, candidates: Sequence[Candidate], offset: int, around: int
-    ) -> tuple[Match, ...]:
+    def _matches(self, lookup: Lookup, candidates: Sequence[Candidate], offset: int, around: int) -> tuple[Match, ...]:
         copies = self.store.copies([c.message for c in candidates])
         matches = []
         for rank, candidate in enumerate(candidates, start=offset + 1):
@@ -213,9 +213,7 @@ class Journal:
                 matches.append(self._match(lookup, rank, candidate, places, around))
         return tuple(matches)
 
-    def _match(
-        self, lookup: Lookup, rank: int, candidate: Candidate, places: Sequence[Copy], around: int
-    ) -> Match:
+    def _match(self, lookup: Lookup, rank: int, candidate: Candidate, places: Sequence[Copy], around: int) -> Match:
         shown = lookup.shown(places)
         message, session = self.store.message(shown.message), self.store.session(shown.session)
         where, snippet = lookup.excerpt(message, session)
@@ -268,8 +266,9 @@ class Journal:
         hits = {str(m.rank): [m.session.session.key, m.message.ordinal] for m in answer.matches}
         try:
             kept = self._remembered() if answer.matches and answer.matches[0].rank > 1 else {}
-            Path(self.folder / LAST).write_text(json.dumps({**kept, **hits}), "utf-8")
-            os.chmod(self.folder / LAST, 0o600)
+            file = self.folder / LAST
+            file.touch(mode=0o600)
+            file.write_text(json.dumps({**kept, **hits}), "utf-8")
         except OSError:
             return
 
@@ -291,6 +290,3 @@ class Journal:
         from agent_journal.health import examined
 
         return examined(self)
-
-
-__all__ = ["Freshness", "Journal", "SessionList", "Snippet"]

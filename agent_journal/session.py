@@ -340,10 +340,3 @@ class Resume(Struct, frozen=True):
 
     argv: tuple[str, ...]
     cwd: str | None = None
-
-
-__all__ = [
-    "Attachment", "Block", "Derived", "Message", "Origin", "Resume", "Role", "Session", "StoredMessage", "StoredSession", "Text", "Thinking",
-    "ToolCall", "ToolType", "Transcript", "Usage", "derive", "project_name", "prompt_title",
-    "shortened", "tool_type", "usage_once",
-]

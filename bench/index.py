@@ -29,13 +29,15 @@ from peers import Absent, Bench, Tool, bench, tools
 
 HEADS = ("tool", "what", "wall s", "CPU s", "peak RSS MB", "index MB", "index/source")
 NOTES = """\
-Wall is the best of {runs} runs, the other columns are of that run. CPU counts children that were waited for; RSS is the \
-largest single process (<n: below that of the measuring process).
+Wall is the best of {runs} runs, the other columns are of that run. CPU counts children that were waited \
+for; RSS is the largest single process (<n: below that of the measuring process).
 The session that grows gets back its own last lines, up to five a run.
 {peers}"""
 PEER_NOTES = """\
-fast-resume has no command that only indexes: its rows contain one query. It indexes the text of user and assistant only.
-agentsview's daemon rows add the daemon's CPU and its peak RSS since it started; its full index includes that start."""
+fast-resume has no command that only indexes: its rows contain one query. It indexes user and assistant \
+text only.
+agentsview's daemon rows add the daemon's CPU and its peak RSS since it started; its full index includes \
+that start."""
 
 
 def rows(tool: Tool, home: Path, source: int, runs: int) -> Iterator[tuple[str, ...]]:
@@ -83,9 +85,8 @@ def measured(tool: Tool | Absent, scratch: Path, home: Path, runs: int) -> Itera
 def compare(chosen: argparse.Namespace) -> None:
     with corpus(chosen) as (scratch, home):
         found = [line for tool in tools(chosen.peers) for line in measured(tool, scratch, home, chosen.runs)]
-        print(
-            f"{chosen.home or f'{chosen.sessions} made sessions of {chosen.agents}'}: {size(home) / MB:.1f} MB\n"
-        )
+        what = chosen.home or f"{chosen.sessions} made sessions of {chosen.agents}"
+        print(f"{what}: {size(home) / MB:.1f} MB\n")
         print(table(HEADS, found))
     notes = NOTES.format(runs=chosen.runs, peers=PEER_NOTES if chosen.peers else "").strip()
     print("", *map(wrapped, notes.splitlines()), sep="\n")

@@ -50,7 +50,7 @@ class Outcome:
 
 
 def environment(home: Path, extra: Mapping[str, str]) -> dict[str, str]:
-    """Only what a program needs, so that no AJ_*, XDG_* or agent variable of the user's leads outside the copy."""
+    """Only what a program needs: no AJ_*, XDG_* or agent's variable may lead outside the copy."""
     kept = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL", "TMPDIR") if name in os.environ}
     return {**kept, "HOME": str(home), **extra}
 
@@ -94,7 +94,7 @@ def aj() -> Path:
     return found
 
 
-# --- homes ---------------------------------------------------------------------------------------------------
+# --- homes -----------------------------------------------------------------------------------------
 
 
 def options(description: str | None) -> argparse.ArgumentParser:
@@ -135,7 +135,7 @@ def _generated(home: Path, sessions: int, agents: str) -> Path:
 
 
 def _narrowed(given: Path, home: Path) -> Path:
-    """Only the folders aj reads: a real home may hold far more than sessions, and tools should see the same."""
+    """Only the folders aj reads: a real home holds far more, and all tools should see the same."""
     environ = environment(given, {"AJ_HOME": str(home.with_name("no-journal"))})
     listed = json.loads(succeeded(run([aj(), "agents", "--json"], environ)).stdout)
     for agent in listed["agents"]:
@@ -181,11 +181,11 @@ def held_back(home: Path, pieces: int) -> tuple[Path, list[bytes]]:
     raise Unusable("no JSONL session is long enough to be cut and grown")
 
 
-# --- tables --------------------------------------------------------------------------------------------------
+# --- tables ----------------------------------------------------------------------------------------
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]], words: int = 2) -> str:
-    """The first columns are words, to the left, the others numbers; a row of fewer cells is a reason in words."""
+    """The first columns are words, the others numbers; a row of fewer cells is a reason in words."""
     full = [row for row in [heads, *rows] if len(row) == len(heads)]
     widths = [max(len(row[column]) for row in full) for column in range(len(heads))]
     lines = [_line(row, widths, words) for row in [heads, *rows]]

@@ -1,7 +1,7 @@
-"""aj and the tools a user would pick instead, as data: how each is started, asked, and where it keeps its index.
+"""aj and the tools a user would pick instead, as data: how each is started and asked, where its index is.
 
-Peers are installed into a scratch environment of their own, from whatever package index pip is configured for;
-they are never dependencies. One that cannot be had is a row with a reason, not the end of the run.
+Peers go into a scratch environment of their own, from whatever package index pip is configured for; they are
+never dependencies. One that cannot be had is a row with a reason, not the end of the run.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class Bench:
             run(self.tool.stop, self.environ)  # that none was running is no failure
 
     def _daemon(self) -> tuple[float, int]:
-        """(CPU seconds, peak bytes) so far of a daemon that detached itself; nothing where /proc is missing."""
+        """(CPU seconds, peak bytes) so far of a daemon that detached itself; zero without /proc."""
         for record in (self.home / self.tool.state).glob("daemon.*.json"):
             process = Path("/proc", record.name.split(".")[1])
             with contextlib.suppress(OSError):
@@ -115,7 +115,7 @@ def bench(tool: Tool, home: Path) -> Iterator[Bench]:
         placed.stop()
 
 
-# --- the tools -----------------------------------------------------------------------------------------------
+# --- the tools -------------------------------------------------------------------------------------
 
 
 def tools(peers: bool) -> Iterator[Tool | Absent]:

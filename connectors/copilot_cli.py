@@ -21,6 +21,7 @@ from agent_journal.connectors.copilot_files import (
     WORKSPACE,
     find,
     legacy_name,
+    log_of,
     readable,
     session_name,
 )
@@ -89,8 +90,9 @@ def _real(root: Path) -> Path:
 
 
 def _read_events(source: Source, reading: Reading) -> None:
-    log = Log(reading.skipped, session_name(source.path))
-    for _, record in records(source.path, reading):
+    path = log_of(source).path
+    log = Log(reading.skipped, session_name(path))
+    for _, record in records(path, reading):
         log.take(record)
     if not log.has_import:
         _read_beginning(source, log, reading)
@@ -99,7 +101,7 @@ def _read_events(source: Source, reading: Reading) -> None:
         sub.link(agent_key(log.session_id, agent))
     sidecar = _sidecar(source, reading)
     for legacy in log.imported:
-        _add_legacy(legacy, legacy.id or log.session_id, source, reading, second_hand=True)
+        _add_legacy(legacy, legacy.id or log.session_id, source, reading)
     if _speaks(log, MAIN, reading):
         reading.transcripts.append(_main_transcript(log, sidecar, source))
     for agent, sub in speakers:
@@ -193,7 +195,8 @@ def _agent_transcript(
 
 
 def _origin(source: Source) -> Origin:
-    return Origin(path=readable(str(source.path)), home=source.home)
+    path = source.path if source.kind == LEGACY else log_of(source).path
+    return Origin(path=readable(str(path)), home=source.home)
 
 
 def _prompted(messages: Iterable[Message]) -> str | None:
@@ -231,9 +234,8 @@ def _legacy_fields(path: Path) -> dict[str, Any]:
     return fields
 
 
-def _add_legacy(
-    legacy: Legacy, session_id: str, source: Source, reading: Reading, second_hand: bool = False
-) -> None:
+def _add_legacy(legacy: Legacy, session_id: str, source: Source, reading: Reading) -> None:
+    """Second-hand, because the session may go on in an event log of the same id, and that one has it whole."""
     if CONVERSATION.isdisjoint(m.role for m in legacy.messages):
         reading.skipped["blank session"] += 1
         for message in legacy.messages:
@@ -248,4 +250,4 @@ def _add_legacy(
         workspace=legacy.folder,
         extensions=times | _file_time(legacy.messages, source),
     )
-    reading.transcripts.append(Transcript(session, legacy.messages, second_hand=second_hand))
+    reading.transcripts.append(Transcript(session, legacy.messages, second_hand=True))

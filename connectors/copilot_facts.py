@@ -76,11 +76,6 @@ class Facts:
     def workspace(self, sidecar: Mapping[str, str]) -> str | None:
         return self.start_cwd or self.later_cwd or sidecar.get("cwd") or self.trusted_folder
 
-    def trust(self, message: str) -> None:
-        found = _TRUSTED.search(message)
-        if found and self.trusted_folder is None:
-            self.trusted_folder = found[1].strip("\"'` ")
-
     def _start(self, data: Mapping[str, Any]) -> bool:
         self.session_id = self.session_id or string(data, "sessionId")
         self.version = string(data, "copilotVersion") or self.version
@@ -133,7 +128,7 @@ class Facts:
     def _info(self, data: Mapping[str, Any]) -> bool:
         kind, message = string(data, "infoType") or "info", string(data, "message") or ""
         if kind == "folder_trust":
-            self.trust(message)
+            self.trusted_folder = self.trusted_folder or trusted_folder(message)
         infos = self.extensions.setdefault("info", {})
         if message and (kind in infos or len(infos) < MAX_INFOS):
             infos[kind[:INFO_CHARS]] = message[:INFO_CHARS]
@@ -186,6 +181,11 @@ _HANDLERS: Mapping[str, Callable[[Facts, Mapping[str, Any]], bool]] = {
     "session.shutdown": Facts._shutdown,
     "system.message": Facts._system_prompt,
 }
+
+
+def trusted_folder(message: str) -> str | None:
+    found = _TRUSTED.search(message)
+    return found[1].strip("\"'` ") or None if found else None
 
 
 _FIELD = re.compile(r"([A-Za-z_][\w-]*):(?:[ \t]+(.*))?$")

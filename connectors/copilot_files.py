@@ -23,16 +23,23 @@ _LEGACY_NAME = re.compile(r"session_(.+?)(?:_(\d{9,}))?\.json", re.DOTALL)
 def find(root: Path) -> Discovery:
     """Sources of a home such as ~/.copilot, a folder of sessions, one session's folder, or one file."""
     discovery = Discovery()
-    if root.is_file():
+    if stat_of(root):
         _single_file(root, discovery)
         return discovery
     parts = [root / name for name in (*CURRENT_FOLDERS, LEGACY_FOLDER)]
-    is_home = root.name in _HOMES or any(part.is_dir() for part in parts)
+    is_home = root.name in _HOMES or any(_is_folder(part) for part in parts)
     found = _Found()
     for folder in parts if is_home else [root]:
         _folder(folder, found, discovery)
     found.into(discovery)
     return discovery
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except OSError:  # below a folder without permission
+        return False
 
 
 def legacy_name(name: str) -> tuple[str, str | None] | None:
@@ -59,26 +66,32 @@ class _Found:
         self.flat: dict[str, FileStat] = {}
         self.legacy: dict[str, list[FileStat]] = {}
 
+    def put(self, logs: dict[str, FileStat], name: str, log: FileStat, discovery: Discovery) -> None:
+        if name in logs:
+            discovery.passed.append((log.path, f"the same session as {readable(str(logs[name].path))}"))
+        else:
+            logs[name] = log
+
     def into(self, discovery: Discovery) -> None:
         """One source per session. One of the old format that goes on in an event log is read with the log."""
         for name in sorted(self.folders.keys() | self.flat.keys()):
-            log = self._newest(name, discovery)
-            older = self.legacy.pop(name, [])
-            discovery.sources.append(Source(AGENT, log.path, (log, *_sidecars(log.path), *older), EVENTS))
+            # The flat layout came first: a source that keeps its path stays the same source after the move.
+            logs = [log for log in (self.flat.get(name), self.folders.get(name)) if log]
+            path = logs[0].path
+            files = (*logs, *_sidecars(path), *self.legacy.pop(name, []))
+            source = Source(AGENT, path, files, EVENTS)
+            discovery.sources.append(source)
+            kept = log_of(source)
+            reason = f"the same session as {readable(str(kept.path))}"
+            discovery.passed += [(log.path, reason) for log in logs if log is not kept]
         for name in sorted(self.legacy):
             discovery.sources += [Source(AGENT, f.path, (f,), LEGACY) for f in self.legacy[name]]
 
-    def _newest(self, name: str, discovery: Discovery) -> FileStat:
-        folder, flat = self.folders.get(name), self.flat.get(name)
-        if folder is None or flat is None:
-            only = folder or flat
-            assert only is not None
-            return only
-        kept, other = (flat, folder) if flat.mtime_ns > folder.mtime_ns else (folder, flat)
-        discovery.passed.append(
-            (other.path, f"the same session as {readable(str(kept.path))}, which is newer")
-        )
-        return kept
+
+def log_of(source: Source) -> FileStat:
+    """The log to read where a session has two: the one in its own folder, unless the flat one is newer."""
+    logs = [f for f in source.files if f.path.suffix == ".jsonl"]
+    return max(logs or source.files[:1], key=lambda f: (f.mtime_ns, f.path.name == LOG))
 
 
 def _sidecars(log: Path) -> list[FileStat]:
@@ -102,9 +115,12 @@ def _single_file(path: Path, discovery: Discovery) -> None:
 def _folder(folder: Path, found: _Found, discovery: Discovery) -> None:
     own = stat_of(folder / LOG)
     if own:
-        found.folders[folder.name] = own
+        found.put(found.folders, folder.name, own, discovery)
         return
-    for entry in entries(folder, discovery):
+    listed = entries(folder, discovery)
+    if listed and _is_closed(folder, discovery):
+        return
+    for entry in listed:
         if entry.is_dir(follow_symlinks=False):
             _session_folder(Path(entry.path), found, discovery)
         else:
@@ -114,13 +130,12 @@ def _folder(folder: Path, found: _Found, discovery: Discovery) -> None:
 def _session_folder(folder: Path, found: _Found, discovery: Discovery) -> None:
     log = stat_of(folder / LOG)
     if log:
-        found.folders[folder.name] = log
+        found.put(found.folders, folder.name, log, discovery)
         return
     names = {e.name for e in entries(folder, discovery)}
-    if not os.access(folder, os.R_OK | os.X_OK):
-        if all(path != folder for path, _ in discovery.unlisted):
-            discovery.unlisted.append((folder, "Permission denied"))
-    elif LOG in names:
+    if _is_closed(folder, discovery):
+        return
+    if LOG in names:
         discovery.passed.append((folder / LOG, "a folder, a broken link, or not a regular file"))
     elif folder.suffix in (".jsonl", ".json"):
         discovery.passed.append((folder, "a folder named like a log"))
@@ -128,10 +143,19 @@ def _session_folder(folder: Path, found: _Found, discovery: Discovery) -> None:
         discovery.passed.append((folder, f"a session's folder without {LOG}"))
 
 
+def _is_closed(folder: Path, discovery: Discovery) -> bool:
+    """A folder may be listed and still not be entered: its files then seem to be missing."""
+    if os.access(folder, os.R_OK | os.X_OK):
+        return False
+    if all(path != folder for path, _ in discovery.unlisted):
+        discovery.unlisted.append((folder, "Permission denied"))
+    return True
+
+
 def _file(entry: os.DirEntry[str], found: _Found, discovery: Discovery) -> None:
     path = Path(entry.path)
     old = legacy_name(entry.name)
-    if entry.is_symlink() and path.is_dir():
+    if entry.is_symlink() and _is_folder(path):
         discovery.passed.append((path, "a link to a folder, not followed"))
     elif path.suffix != ".jsonl" and old is None:
         discovery.passed.append((path, "not a session log"))
@@ -140,4 +164,4 @@ def _file(entry: os.DirEntry[str], found: _Found, discovery: Discovery) -> None:
     elif old:
         found.legacy.setdefault(old[0], []).append(stat)
     else:
-        found.flat[path.stem] = stat
+        found.put(found.flat, path.stem, stat, discovery)

@@ -5,7 +5,6 @@ The timeline is what the user saw, with times; the chat sent to the model serves
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -19,9 +18,9 @@ from agent_journal.connectors.base import items, mapping, string, timestamp
 from agent_journal.connectors.blocks import Stamp, contents, kind_name, result_text
 from agent_journal.connectors.copilot_blocks import call_facts
 from agent_journal.connectors.copilot_draft import Draft, Slot
+from agent_journal.connectors.copilot_facts import trusted_folder
 from agent_journal.session import Attachment, Block, Message, Role, Text, ToolCall
 
-_TRUSTED = re.compile(r"Folder (.+?) has been added")
 _SUCCESS = {"success": True, "failure": False, "rejected": False, "denied": False}
 
 
@@ -105,9 +104,7 @@ class _Conversation:
         return self._said(Role.SYSTEM, entry, stamp, is_meta=True, is_error=True)
 
     def _info(self, entry: dict[str, Any], stamp: Stamp) -> bool:
-        trusted = _TRUSTED.search(string(entry, "text") or "")
-        if trusted:
-            self.folder = self.folder or trusted[1].strip("\"'` ")
+        self.folder = self.folder or trusted_folder(string(entry, "text") or "")
         return False
 
     def _requested(self, entry: dict[str, Any], stamp: Stamp) -> bool:

@@ -1,4 +1,4 @@
-"""How values become rows: msgpack, zstd above a few hundred bytes, and the hashes that tell whether anything changed."""
+"""How values become rows: msgpack, zstd above a few hundred bytes, and the hashes that tell what changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a reading becomes rows: merged message by message, so that ids and ordinals survive and nothing stored is lost."""
+"""How a reading becomes rows: merged message by message. Ids and ordinals survive, nothing stored is lost."""
 
 from __future__ import annotations
 

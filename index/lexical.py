@@ -1,4 +1,4 @@
-"""The word index: one tantivy document per distinct message. Derived from the store; its folder may be deleted at any time.
+"""The word index: one tantivy document per distinct message. Derived from the store; may be deleted at any time.
 
 A message that forks or resumes copied into several sessions is one document that lies in all of them.
 """
@@ -6,10 +6,10 @@ A message that forks or resumes copied into several sessions is one document tha
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from agent_journal.index.store import Copy, Store
 from agent_journal.session import Attachment, Message, Role, StoredSession, project_name
 
 FORMAT = 1  # raised when documents would be written differently: the folder is then rebuilt
+ENGINE = version("tantivy")  # its files are its own: another release may not read them
 STATE = "state.json"
 BATCH = 500  # messages read from the store at a time
 MAX_PATHS = 40  # files named per document
@@ -68,7 +69,7 @@ class Lexical:
         state = _state(folder)
         if state is None:
             return None, "the word index is unfinished"
-        if state.get("format") != FORMAT or state.get("tantivy") != tantivy.__version__:
+        if state.get("format") != FORMAT or state.get("tantivy") != ENGINE:
             return None, "the word index was written by another version"
         if state.get("journal") != store.journal_id or state.get("seq", 0) > store.seq:
             return None, "the word index belongs to another journal"
@@ -101,11 +102,11 @@ class Lexical:
 
     def _write_state(self, store: Store, seq: int) -> None:
         """After the commit: a crash in between replays harmlessly, since every change is delete, then add."""
-        text = json.dumps({"format": FORMAT, "tantivy": tantivy.__version__, "journal": store.journal_id, "seq": seq})
+        text = json.dumps({"format": FORMAT, "tantivy": ENGINE, "journal": store.journal_id, "seq": seq})
         temporary = self.folder / (STATE + ".new")
         try:
             temporary.write_text(text)
-            os.replace(temporary, self.folder / STATE)
+            temporary.replace(self.folder / STATE)
         except OSError as error:
             raise unwritable(self.folder, error) from error
         self.reached = seq
@@ -172,7 +173,8 @@ class LexicalWriter:
 
     def _changed(self, seq: int) -> Iterator[list[int]]:
         rows = self.store.rows(
-            "SELECT id FROM message WHERE changed_seq > ? AND changed_seq <= ? ORDER BY changed_seq, id", (self.fed, seq)
+            "SELECT id FROM message WHERE changed_seq > ? AND changed_seq <= ? ORDER BY changed_seq, id",
+            (self.fed, seq),
         )
         ids = [int(str(row[0])) for row in rows]
         for start in range(0, len(ids), BATCH):

@@ -40,9 +40,7 @@ def writing(folder: Path, wait_seconds: float) -> Iterator[None]:
         deadline = time.monotonic() + wait_seconds
         while not _take(descriptor):
             if time.monotonic() >= deadline:
-                raise JournalBusy(
-                    "another aj is writing to the journal", "wait for it to finish, then try again"
-                )
+                raise JournalBusy("another aj is writing to the journal", "wait for it to finish, then try again")
             time.sleep(_PAUSE_SECONDS)
         yield
     finally:

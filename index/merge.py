@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeVar
 
 from msgspec import structs
 
 from agent_journal.session import Block, Message, Session, Text, Thinking, ToolCall
-
-_Said = TypeVar("_Said", Text, Thinking)
 
 
 def merged_message(old: Message, new: Message) -> Message:
@@ -56,9 +53,11 @@ def _merged_call(old: ToolCall | None, new: ToolCall) -> ToolCall:
     )
 
 
-def _said(block: _Said, new: Sequence[Block]) -> bool:
+def _said(block: Text | Thinking, new: Sequence[Block]) -> bool:
     """Streamed text grows: a block that starts with the old text contains it."""
-    return any(type(b) is type(block) and b.text.startswith(block.text) for b in new)  # type: ignore[union-attr]
+    return any(
+        isinstance(b, (Text, Thinking)) and type(b) is type(block) and b.text.startswith(block.text) for b in new
+    )
 
 
 def merged_session(old: Session, new: Session) -> Session:

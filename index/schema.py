@@ -79,6 +79,6 @@ def check_version(db: sqlite3.Connection) -> None:
     version = db.execute("PRAGMA user_version").fetchone()[0]
     if version > len(MIGRATIONS):
         raise JournalTooNew(
-            f"this journal was written by a newer agent-journal (its format is {version}, this one knows {len(MIGRATIONS)})",
+            f"this journal was written by a newer agent-journal (format {version}; this one knows {len(MIGRATIONS)})",
             "upgrade agent-journal; the journal was not touched",
         )

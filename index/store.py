@@ -1,4 +1,4 @@
-"""The journal's truth: sources, sessions and messages in SQLite. Search indexes are derived from it and may be deleted at any time.
+"""The journal's truth: sources, sessions and messages in SQLite. Search indexes are derived from it.
 
 Reading lives here; what a re-read source changes is decided in intake.py.
 """
@@ -6,7 +6,6 @@ Reading lives here; what a re-read source changes is decided in intake.py.
 from __future__ import annotations
 
 import json
-import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 
+import msgspec
 from msgspec import Struct
 
 from agent_journal.errors import JournalCorrupt, JournalError, JournalUnwritable, NoSuchSession, unwritable
@@ -34,7 +34,7 @@ class Copy(Struct, frozen=True):
     key: str  # of the session
 
 
-class SourceRow(Struct, frozen=True):
+class SourceRow(Struct, frozen=True, array_like=True):
     id: int
     agent: str
     home: str
@@ -51,9 +51,7 @@ class SourceRow(Struct, frozen=True):
     gone: bool
 
 
-_SOURCE_COLUMNS = (
-    "id, agent, home, path, fingerprint, parser_version, status, detail, lines, bad_lines, bad, skipped, unfinished, gone"
-)
+_SOURCE_COLUMNS = ", ".join(SourceRow.__struct_fields__)
 _SESSION_COLUMNS = "s.id, s.facts, s.derived, (SELECT gone FROM source WHERE source.id = s.source)"
 
 
@@ -75,7 +73,7 @@ def _sentence(path: Path, error: sqlite3.DatabaseError) -> JournalError:
     return JournalCorrupt(
         f"{path} is damaged ({text})",
         "it was left as it is. Sessions whose files still exist can be rebuilt: move journal.db away and run "
-        "`aj reindex`. Sessions whose files are gone are only in this file: try `sqlite3 journal.db .recover` on a copy.",
+        "`aj reindex`. Sessions whose files are gone are only in it: try `sqlite3 journal.db .recover` on a copy.",
     )
 
 
@@ -92,7 +90,7 @@ class Store:
         """For its owner alone: it holds everything the agents were told."""
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            os.chmod(folder, 0o700)
+            folder.chmod(0o700)
         except OSError as error:
             raise unwritable(folder, error) from error
 
@@ -111,7 +109,7 @@ class Store:
                 db.execute("PRAGMA synchronous = NORMAL")  # WAL stays consistent; a power cut may lose the last batch
                 db.execute("PRAGMA cache_size = -16000")
                 if create:
-                    os.chmod(path, 0o600)
+                    path.chmod(0o600)
                     schema.migrate(db)
                 else:
                     schema.check_version(db)
@@ -126,7 +124,9 @@ class Store:
     def __enter__(self) -> Store:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     def rows(self, sql: str, values: Sequence[object] = ()) -> list[tuple[object, ...]]:
@@ -155,12 +155,14 @@ class Store:
     def sources(self) -> list[SourceRow]:
         with guarded(self.path):
             found = self.db.execute(f"SELECT {_SOURCE_COLUMNS} FROM source").fetchall()
-        return [SourceRow(*row[:12], bool(row[12]), bool(row[13])) for row in found]
+        return [msgspec.convert(row, SourceRow, strict=False) for row in found]
 
     def known(self) -> dict[tuple[str, str, str], tuple[int, str, int, bool]]:
         """(agent, home, path) -> (row, fingerprint, parser_version, gone): all a scan needs to see what changed."""
         with guarded(self.path):
-            found = self.db.execute("SELECT agent, home, path, id, fingerprint, parser_version, gone FROM source").fetchall()
+            found = self.db.execute(
+                "SELECT agent, home, path, id, fingerprint, parser_version, gone FROM source"
+            ).fetchall()
         return {(a, h, p): (i, f, v, bool(g)) for a, h, p, i, f, v, g in found}
 
     def agent_counts(self, agent: str) -> tuple[int, int, datetime | None]:
@@ -227,7 +229,8 @@ class Store:
             raise self._ambiguous(name, exact)
         like = name.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%"
         found = self.rows(
-            f"SELECT {_SESSION_COLUMNS} FROM session s WHERE s.native_id LIKE ?1 ESCAPE '\\' OR s.key LIKE ?1 ESCAPE '\\' "
+            f"SELECT {_SESSION_COLUMNS} FROM session s "
+            "WHERE s.native_id LIKE ?1 ESCAPE '\\' OR s.key LIKE ?1 ESCAPE '\\' "
             f"OR s.slug LIKE ?1 ESCAPE '\\' ORDER BY s.is_agent, s.ended_us DESC LIMIT {AMBIGUOUS_SHOWN + 1}",
             (like,),
         )
@@ -269,7 +272,7 @@ class Store:
         )
 
     def copies(self, messages: Sequence[int]) -> dict[int, list[Copy]]:
-        """For each of these messages, every place that holds the same one, itself included; the oldest session first."""
+        """For each of these messages, every place that holds the same one, itself included; oldest session first."""
         marks = ",".join("?" * len(messages))
         found = self.rows(
             f"SELECT m.id, c.id, c.session, c.ordinal, s.key FROM message m JOIN message c ON c.digest = m.digest "

@@ -1,6 +1,6 @@
 """The one incremental loop: discover, read what changed, merge it into the store, let the word index follow.
 
-One bad file never stops a run and is never silent: its failure is kept with its fingerprint and not tried again until it changes.
+One bad file never stops a run and is never silent: its failure is kept, and tried again when the file changes.
 """
 
 from __future__ import annotations
@@ -75,8 +75,7 @@ class Scan(Struct):
 def roots_of(connector: Connector, config: Config, environ: Mapping[str, str], home: Path) -> list[Path]:
     """Where to look: the agent's own places and what the configuration adds, or only the latter."""
     named = config.storage.sources.get(connector.config_key, ())
-    replaced = connector.config_key in config.storage.replaced or (config.storage.only and bool(named))
-    roots = [] if replaced else connector.roots(environ, home)
+    roots = connector.roots(environ, home) if config.storage.discovers(connector.config_key) else []
     for value in named:
         if glob.has_magic(value):
             roots += [Path(p) for p in sorted(glob.glob(value, recursive=True, include_hidden=True))]
@@ -274,8 +273,8 @@ class Sync:
 
     def _source_row(self, connector: Connector, source: Source, status: str, detail: str, reading: Reading) -> int:
         found = self.store.db.execute(
-            "INSERT INTO source (agent, home, path, fingerprint, parser_version, status, detail, lines, bad_lines, bad, "
-            "skipped, unfinished, gone) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0) "
+            "INSERT INTO source (agent, home, path, fingerprint, parser_version, status, detail, lines, bad_lines, "
+            "bad, skipped, unfinished, gone) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0) "
             "ON CONFLICT (agent, home, path) DO UPDATE SET fingerprint = excluded.fingerprint, "
             "parser_version = excluded.parser_version, status = excluded.status, detail = excluded.detail, "
             "lines = excluded.lines, bad_lines = excluded.bad_lines, bad = excluded.bad, skipped = excluded.skipped, "

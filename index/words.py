@@ -1,4 +1,4 @@
-"""How text becomes words: accents folded, identifiers split, CJK cut into pairs. One definition for indexing and asking.
+"""How text becomes words: accents folded, identifiers split, CJK in pairs. One definition for indexing and asking.
 
 tantivy does the splitting and stemming; what it has no filter for (camelCase, CJK) is done to the text before.
 """
@@ -88,6 +88,6 @@ def has_cjk(text: str) -> bool:
 STOPWORDS = frozenset(
     "a an and any are as at be been but by can could did do does for from had has have he her his how i if in into is "
     "it its just may me might my no nor not of on or our shall she should so some than that the their them then there "
-    "these they this those to too us very was we were what when where which while who whom why will with would you your "
-    "again about am being both during each few further here more most only other own same such until".split()
+    "these they this those to too us very was we were what when where which while who whom why will with would you "
+    "your again about am being both during each few further here more most only other own same such until".split()
 )

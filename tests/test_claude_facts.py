@@ -80,7 +80,9 @@ def test_relocated_session_belongs_to_its_new_folder(tmp_path: Path) -> None:
 def test_bookkeeping_is_kept_as_facts_and_the_last_record_of_a_kind_holds(tmp_path: Path) -> None:
     found = transcript(
         tmp_path,
-        user("1", "a", entrypoint="cli", thinkingMetadata={"level": "high", "disabled": False, "triggers": []}),
+        user(
+            "1", "a", entrypoint="cli", thinkingMetadata={"level": "high", "disabled": False, "triggers": []}
+        ),
         {"type": "tag", "tag": "old"},
         {"type": "tag", "tag": "billing"},
         {"type": "agent-setting", "agentSetting": "security-reviewer"},
@@ -230,7 +232,9 @@ def test_session_without_any_time_names_its_files(tmp_path: Path) -> None:
 
 
 def test_synthetic_message_has_no_model_and_no_usage(tmp_path: Path) -> None:
-    (found,) = messages(tmp_path, assistant("1", text("No response requested."), message={"model": "<synthetic>"}))
+    (found,) = messages(
+        tmp_path, assistant("1", text("No response requested."), message={"model": "<synthetic>"})
+    )
     assert (found.text, found.model, found.usage) == ("No response requested.", None, None)
 
 
@@ -275,7 +279,13 @@ def test_link_from_a_call_to_the_sub_agent_it_started(tmp_path: Path) -> None:
     notice = "<task-notification>\n<task-id>{}</task-id>\n<tool-use-id>{}</tool-use-id>"
     (answer,) = messages(
         tmp_path,
-        assistant("1", tool_use("t1", "Task"), tool_use("t2", "Agent"), tool_use("t3", "Bash"), tool_use("t4", "Skill")),
+        assistant(
+            "1",
+            tool_use("t1", "Task"),
+            tool_use("t2", "Agent"),
+            tool_use("t3", "Bash"),
+            tool_use("t4", "Skill"),
+        ),
         user("2", [tool_result("t1")], toolUseResult={"agentId": "a1"}),
         {"type": "queue-operation", "operation": "enqueue", "content": [text(notice.format("a2", "t2"))]},
         {"type": "queue-operation", "operation": "enqueue", "content": notice.format("shell3", "t3")},

@@ -55,7 +55,9 @@ def test_roots_are_the_config_folder_and_an_old_place(tmp_path: Path) -> None:
     assert CLAUDE.roots({"CLAUDE_CONFIG_DIR": "~/.config/claude"}, tmp_path) == [old]
 
 
-def test_config_folder_of_any_name_its_projects_one_project_and_one_file_are_all_roots(tmp_path: Path) -> None:
+def test_config_folder_of_any_name_its_projects_one_project_and_one_file_are_all_roots(
+    tmp_path: Path,
+) -> None:
     config = tmp_path / "work-claude"
     path = write(config / "projects" / PROJECT / f"{SESSION}.jsonl", user("1", "hi"))
     write(config / "todos" / "x" / "stray.jsonl", user("1", "not a session"))
@@ -227,7 +229,10 @@ def test_session_id_with_dots_and_slashes_leads_nowhere(tmp_path: Path) -> None:
     secret = write(tmp_path / "secret" / "tool-results" / "t.txt", user("x", "secret"))
     evil = "../../../secret"
     spilled = f"<persisted-output>\nFull output saved to: {secret}\n"
-    records = [assistant("1", tool_use("t1"), sessionId=evil), user("2", [tool_result("t1", spilled)], sessionId=evil)]
+    records = [
+        assistant("1", tool_use("t1"), sessionId=evil),
+        user("2", [tool_result("t1", spilled)], sessionId=evil),
+    ]
     write(transcript_path(tmp_path, "agent-a7f"), *records)
     write(transcript_path(tmp_path, "session-x"), *records)
     found = all_transcripts(tmp_path / ".claude")
@@ -240,7 +245,9 @@ def test_session_id_with_dots_and_slashes_leads_nowhere(tmp_path: Path) -> None:
 
 
 def spilled_result(tmp_path: Path, saved: str) -> str | None:
-    preview = f"<persisted-output>\nOutput too large (1 MB). Full output saved to: {saved}\n\nPreview:\nfirst\n"
+    preview = (
+        f"<persisted-output>\nOutput too large (1 MB). Full output saved to: {saved}\n\nPreview:\nfirst\n"
+    )
     reading = read(tmp_path, assistant("1", tool_use("t1")), user("2", [tool_result("t1", preview)]))
     (call,) = reading.transcripts[0].messages[0].tool_calls
     return None if call.result == preview else call.result
@@ -262,7 +269,9 @@ def test_spilled_result_is_read_whole_from_the_sessions_own_folder(tmp_path: Pat
     assert spilled_result(tmp_path, moved) == "first\nlast"
 
 
-@pytest.mark.parametrize("saved", ["../secret.txt", "/etc/hostname", "tool-results/..", "tool-results/", "x\0y"])
+@pytest.mark.parametrize(
+    "saved", ["../secret.txt", "/etc/hostname", "tool-results/..", "tool-results/", "x\0y"]
+)
 def test_spilled_path_outside_is_not_followed(tmp_path: Path, saved: str) -> None:
     folder = results_folder(tmp_path)
     (folder.parent / "secret.txt").write_text("secret")
@@ -353,7 +362,13 @@ def test_folder_names_are_encoded_as_claude_code_does() -> None:
 def test_hand_laid_file_may_hold_several_sessions(tmp_path: Path, name: str) -> None:
     path = tmp_path / "sessions" / name
     title = {"type": "summary", "summary": "Of the first", "leafUuid": "1"}
-    write(path, title, user("1", "a", sessionId="s1"), user("2", "b", sessionId="s2"), user("3", "c", sessionId="s1"))
+    write(
+        path,
+        title,
+        user("1", "a", sessionId="s1"),
+        user("2", "b", sessionId="s2"),
+        user("3", "c", sessionId="s1"),
+    )
     found = all_transcripts(tmp_path / "sessions")
     assert {key: [m.text for m in t.messages] for key, t in found.items()} == {
         "claude-code:s1": ["a", "c"],

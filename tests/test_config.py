@@ -401,7 +401,8 @@ VALUES = st.sampled_from(
 def test_line_of_any_key_is_the_line_it_was_written_on(
     tables: dict[str, dict[str, str]], between: str
 ) -> None:
-    text, lines = "", {}
+    text = ""
+    lines: dict[tuple[str, ...], int] = {}
     for table, values in tables.items():
         text += between
         lines[(table,)] = text.count("\n") + 1

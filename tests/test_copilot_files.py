@@ -64,6 +64,14 @@ def test_home_holds_all_generations(tmp_path: Path) -> None:
     ]
 
 
+def test_session_in_two_folders_of_one_home_is_read_once(tmp_path: Path) -> None:
+    for folder in ("session-state", "sessions"):
+        log(tmp_path / folder / "a" / "events.jsonl")
+    discovery = CopilotCli().discover(tmp_path)
+    assert [s.path for s in discovery.sources] == [tmp_path / "session-state" / "a" / "events.jsonl"]
+    assert [p for p, _ in discovery.passed] == [tmp_path / "sessions" / "a" / "events.jsonl"]
+
+
 def test_root_may_be_a_folder_of_sessions_one_session_or_one_file(tmp_path: Path) -> None:
     seed = tmp_path / ".copilot-cli"
     path = log(seed / "sessions" / "a" / "events.jsonl")
@@ -86,7 +94,9 @@ def test_session_in_both_layouts_is_read_once(tmp_path: Path, flat_time: int, wi
     os.utime(log(tmp_path / "a" / "events.jsonl"), (10, 10))
     os.utime(log(tmp_path / "a.jsonl"), (flat_time, flat_time))
     discovery = CopilotCli().discover(tmp_path)
-    assert [s.path for s in discovery.sources] == [tmp_path / winner]
+    (source,) = discovery.sources
+    assert source.path == tmp_path / "a.jsonl"  # as before the move, so that the journal knows it again
+    assert CopilotCli().parse(source).transcripts[0].session.origin.path == str(tmp_path / winner)
     assert [p.name for p, _ in discovery.passed] == ["events.jsonl" if winner == "a.jsonl" else "a.jsonl"]
 
 
@@ -160,10 +170,17 @@ def test_name_that_is_not_utf8_is_still_a_session(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="everything is readable here")
-def test_folder_without_permission_is_unlisted_not_gone(tmp_path: Path) -> None:
-    folder = log(tmp_path / SESSION / "events.jsonl").parent
-    folder.chmod(0)
+@pytest.mark.parametrize("mode", [0o000, 0o400])
+@pytest.mark.parametrize(
+    "closed", [".copilot", ".copilot/session-state", f".copilot/session-state/{SESSION}"]
+)
+def test_folder_without_permission_is_unlisted_not_gone(tmp_path: Path, closed: str, mode: int) -> None:
+    log(tmp_path / ".copilot" / "session-state" / SESSION / "events.jsonl")
+    log(tmp_path / ".copilot" / "session-state" / "flat.jsonl")
+    (tmp_path / closed).chmod(mode)
     try:
-        assert [p for p, _ in CopilotCli().discover(tmp_path).unlisted] == [folder]
+        discovery = CopilotCli().discover(tmp_path / ".copilot")
+        assert [p for p, _ in discovery.unlisted if p.is_relative_to(tmp_path / closed)] != []
+        assert discovery.passed == []
     finally:
-        folder.chmod(0o700)
+        (tmp_path / closed).chmod(0o700)

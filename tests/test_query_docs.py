@@ -12,9 +12,9 @@ from typing import Any
 
 import logs
 import pytest
-from agent_journal.connectors.registry import SOURCE_KEYS
 
 from agent_journal.config import load
+from agent_journal.connectors.registry import SOURCE_KEYS
 from agent_journal.errors import BadQuery
 from agent_journal.query import FIELDS, parse
 from agent_journal.search import Journal

@@ -39,7 +39,11 @@ def said(role: Role, text: str, **facts: object) -> Message:
 
 def test_derived_facts_of_a_small_session() -> None:
     usage = Usage(
-        input_tokens=10, output_tokens=5, cache_creation_tokens=25, cache_read_tokens=75, service_tier="standard"
+        input_tokens=10,
+        output_tokens=5,
+        cache_creation_tokens=25,
+        cache_read_tokens=75,
+        service_tier="standard",
     )
     failed = ToolCall("t1", "Bash", result="no", success=False)
     unanswered = ToolCall("t2", "Read")
@@ -48,7 +52,9 @@ def test_derived_facts_of_a_small_session() -> None:
         [
             said(Role.USER, "<local-command-caveat>…", is_meta=True, at=AT),
             said(Role.USER, "# Why does checkout fail?", at=AT + timedelta(seconds=2)),
-            Message(Role.ASSISTANT, (failed, unanswered), api_id="m1", usage=usage, at=AT + timedelta(seconds=90)),
+            Message(
+                Role.ASSISTANT, (failed, unanswered), api_id="m1", usage=usage, at=AT + timedelta(seconds=90)
+            ),
             said(Role.USER, "sub-agent's prompt", is_sidechain=True, at=AT + timedelta(seconds=30)),
         ],
     )
@@ -64,13 +70,23 @@ def test_derived_facts_of_a_small_session() -> None:
         error_count=1,
         usage=usage,
     )
-    assert (found.duration_seconds, found.total_tokens, found.cache_hit_rate, found.has_errors) == (90, 15, 0.75, True)
+    assert (found.duration_seconds, found.total_tokens, found.cache_hit_rate, found.has_errors) == (
+        90,
+        15,
+        0.75,
+        True,
+    )
 
 
 def test_session_without_messages_or_times_derives_zeros() -> None:
     found = derive(session(), [said(Role.SYSTEM, "x")])
     assert (found.title, found.project, found.started_at, found.ended_at) == ("", "", None, None)
-    assert (found.duration_seconds, found.total_tokens, found.cache_hit_rate, found.has_errors) == (0, 0, 0, False)
+    assert (found.duration_seconds, found.total_tokens, found.cache_hit_rate, found.has_errors) == (
+        0,
+        0,
+        0,
+        False,
+    )
 
 
 def test_times_that_run_backwards_give_smallest_and_largest() -> None:
@@ -106,7 +122,9 @@ def test_usage_repeated_on_streamed_records_counts_once_with_the_largest_output(
     def answer(api_id: str | None, out: int) -> Message:
         return Message(Role.ASSISTANT, (), api_id=api_id, usage=Usage(input_tokens=4, output_tokens=out))
 
-    found = list(usage_once([answer("m1", 2), answer("m1", 159), answer("m1", 3), answer(None, 7), answer(None, 7)]))
+    found = list(
+        usage_once([answer("m1", 2), answer("m1", 159), answer("m1", 3), answer(None, 7), answer(None, 7)])
+    )
     assert sorted(u.output_tokens for u in found) == [7, 7, 159]
 
 
@@ -119,7 +137,9 @@ def test_only_spoken_main_thread_user_text_is_human() -> None:
 
 
 def test_text_and_thinking_are_joined_by_an_empty_line_apart_from_each_other() -> None:
-    message = Message(Role.ASSISTANT, (Thinking("t1"), Text("a"), ToolCall("1", "Bash"), Text("b"), Thinking("t2")))
+    message = Message(
+        Role.ASSISTANT, (Thinking("t1"), Text("a"), ToolCall("1", "Bash"), Text("b"), Thinking("t2"))
+    )
     assert (message.text, message.thinking) == ("a\n\nb", "t1\n\nt2")
 
 
