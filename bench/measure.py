@@ -202,7 +202,7 @@ def _line(row: Sequence[str], widths: Sequence[int], words: int) -> str:
 
 
 def wrapped(text: str) -> str:
-    return textwrap.fill(text, WIDTH, subsequent_indent="    ", drop_whitespace=False)
+    return textwrap.fill(text, WIDTH, subsequent_indent="    ")
 
 
 def guarded(main: Callable[[], Any]) -> int:

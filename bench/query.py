@@ -17,11 +17,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import quantiles
 
+from measure import MB, Unusable, copied, corpus, guarded, options, size, table, wrapped
+from peers import TOP, Absent, Bench, Reply, Tool, bench, tools
+
 from agent_journal.config import load
 from agent_journal.connectors.registry import SOURCE_KEYS
 from agent_journal.search import Journal
-from measure import MB, Unusable, copied, corpus, guarded, options, size, table, wrapped
-from peers import TOP, Absent, Bench, Reply, Tool, bench, tools
 
 FIXED = ("failing test", "merge conflict", "why does the build fail", "README.md", "connection refused")
 PHRASE = "natural"  # the kind of needle whose words are also scattered over other sessions

@@ -79,7 +79,7 @@ def write_copilot(home: Path, name: str, facts: dict[str, Any]) -> None:
     context = {"cwd": f"/home/ana/{facts['project']}", "branch": facts.get("branch", "main")}
     start = {"sessionId": name, "copilotVersion": "1.0.63", "context": context}
     said: dict[str, Any] = {"content": facts["text"]}
-    events = [("session.start", start)]
+    events: list[tuple[str, dict[str, Any]]] = [("session.start", start)]
     if facts["role"] == "user":
         events.append(("user.message", said))
     else:
@@ -131,6 +131,11 @@ def test_the_journal_holds_the_messages_of_the_page_and_no_others(journal: Journ
 def test_an_example_finds_what_the_page_says(journal: Journal, query: str, finds: str, misses: str) -> None:
     assert found(journal, query) == names(finds)
     assert names(misses) <= MESSAGES.keys() - names(finds)
+
+
+def test_the_whole_path_comes_before_its_parts(journal: Journal) -> None:
+    matches = journal.search(parse("src/http/header.py"), refresh=False).matches
+    assert matches[0].message.message.uuid == "m7-2"
 
 
 @pytest.mark.parametrize(("query", "answer"), table("query | answer"))

@@ -1,0 +1,307 @@
+"""What a search finds and in which order, through the library on real files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from agent_journal.answer import Answer, Place
+from agent_journal.config import load
+from agent_journal.connectors.registry import SOURCE_KEYS
+from agent_journal.errors import BadQuery, NoJournal, NoSuchSession
+from agent_journal.search import Journal
+from tests.logs import Record, assistant, text, thinking, tool_result, tool_use, transcript_path, user, write
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Iterator[Journal]:
+    environ = {"HOME": str(tmp_path / "home"), "AJ_HOME": str(tmp_path / "aj")}
+    with Journal.open(load(environ, SOURCE_KEYS), environ) as opened:
+        yield opened
+
+
+def session(journal: Journal, name: str, *records: Record) -> None:
+    write(transcript_path(journal.home, name), *(r | {"sessionId": name} for r in records))
+
+
+def texts(answer: Answer) -> list[str]:
+    return [m.message.message.text for m in answer.matches]
+
+
+def found(journal: Journal, query: str) -> list[str]:
+    return texts(journal.search(query, limit=50))
+
+
+def said(journal: Journal, *messages: str) -> None:
+    """Each message in a session of its own, oldest first."""
+    for number, words in enumerate(messages):
+        session(journal, f"s{number}", user(f"u{number}", words, timestamp=f"2026-03-0{number + 1}T09:00:00Z"))
+
+
+# --- order ----------------------------------------------------------------------------------------------
+
+
+def test_the_exact_phrase_comes_before_the_same_words_scattered(journal: Journal) -> None:
+    said(
+        journal,
+        "pool of connection objects; the exhausted worker waits",
+        "the connection pool exhausted message came back",
+        "connection, connection, connection",
+        "exhausted after the pool was drained, no connection left in the pool at all",
+    )
+    assert found(journal, "connection pool exhausted")[0] == "the connection pool exhausted message came back"
+
+
+def test_a_message_with_all_words_comes_before_a_short_one_that_repeats_one(journal: Journal) -> None:
+    long = "we looked at the tokenizer first and then at the parser, where after much reading the bug turned out to be"
+    said(journal, "bug", "a bug, a bug, a bug", long, "log a bug")
+    assert found(journal, "parser bug")[0] == long
+
+
+def test_what_people_said_comes_before_what_a_tool_printed(journal: Journal) -> None:
+    session(
+        journal,
+        "a",
+        user("u1", "why does the migration fail"),
+        assistant("a1", tool_use("t1", command="ls")),
+        user("u2", [tool_result("t1", "the migration fail log")]),
+    )
+    answer = journal.search("migration fail")
+    assert [(m.where, m.message.ordinal) for m in answer.matches] == [("user", 1), ("tool_result", 2)]
+
+
+def test_one_session_does_not_fill_the_page(journal: Journal) -> None:
+    session(journal, "talkative", *(user(f"u{n}", f"deadlock number {n}") for n in range(6)))
+    session(journal, "quiet", user("q1", "a long story in which one deadlock is mentioned among many other things"))
+    keys = [m.session.session.key for m in journal.search("deadlock").matches]
+    assert keys == ["claude-code:talkative"] * 3 + ["claude-code:quiet"] + ["claude-code:talkative"] * 3
+
+
+def test_sort_recent_is_newest_first_whatever_the_score(journal: Journal) -> None:
+    said(journal, "cache cache cache", "one cache", "the cache is cold and everything else is warm")
+    assert texts(journal.search("cache", sort="recent")) == [
+        "the cache is cold and everything else is warm",
+        "one cache",
+        "cache cache cache",
+    ]
+
+
+def test_filters_alone_list_the_newest_first(journal: Journal) -> None:
+    said(journal, "old", "newer", "newest")
+    assert found(journal, "role:user") == ["newest", "newer", "old"]
+
+
+# --- words ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("query", "text_found"),
+    [
+        ("parsing", "the parser parses what was parsed"),
+        ("cafe resume", "naïve café résumé"),
+        ("CAFÉ", "naïve café résumé"),
+        ("cafe\u0301", "naïve café résumé"),  # decomposed: e and a combining accent
+        ("parse_http_header", "call parseHttpHeader here"),
+        ("parseHttpHeader", "call parse_http_header there"),
+        ("header", "call parseHttpHeader here"),
+        ("hydra_worker.py", "look at src/zanzibar/hydra_worker.py please"),
+        ("src/zanzibar", "look at src/zanzibar/hydra_worker.py please"),
+        ("--dry-run", "run it with --dry-run first"),
+        ("ERR_XK4417", "got ERR_XK4417_ZETA again"),
+        ("移行", "データベース移行の手順"),
+        ("データベース移行", "データベース移行の手順"),
+        ("手", "データベース移行の手順"),
+        ("миграция", "Миграция базы данных"),
+        ("deplo*", "redeploy after deployment"),
+        ("conection~", "connection refused"),
+    ],
+)
+def test_words_are_found_however_they_are_written(journal: Journal, query: str, text_found: str) -> None:
+    said(
+        journal,
+        "the parser parses what was parsed",
+        "naïve café résumé",
+        "call parseHttpHeader here",
+        "call parse_http_header there",
+        "look at src/zanzibar/hydra_worker.py please",
+        "run it with --dry-run first",
+        "got ERR_XK4417_ZETA again",
+    )
+    more = ["データベース移行の手順", "Миграция базы данных", "redeploy after deployment", "connection refused"]
+    for number, words in enumerate(more):
+        session(journal, f"m{number}", user(f"m{number}", words))
+    matches = journal.search(query if query[0] != "-" else f'"{query}"').matches
+    assert text_found in [m.message.message.text for m in matches[:2]]
+    shown = next(m.snippet for m in matches if m.message.message.text == text_found)
+    assert shown.highlights, f"nothing marked in {shown.text!r}"
+
+
+def test_a_quoted_phrase_does_not_match_scattered_words(journal: Journal) -> None:
+    said(journal, "the build is red", "red is the build")
+    assert found(journal, '"build is red"') == ["the build is red"]
+
+
+def test_every_place_is_searched_and_named(journal: Journal) -> None:
+    session(
+        journal,
+        "a",
+        user("u1", "apricot"),
+        assistant("a1", thinking("bilberry"), text("cherry"), tool_use("t1", command="grep damson")),
+        user("u2", [tool_result("t1", "elderberry")]),
+        {"type": "custom-title", "customTitle": "figs", "sessionId": "a"},
+    )
+    wheres = [
+        journal.search(word).matches[0].where
+        for word in ("apricot", "bilberry", "cherry", "damson", "elderberry", "figs")
+    ]
+    assert wheres == ["user", "thinking", "assistant", "tool_input", "tool_result", "title"]
+
+
+def test_thinking_can_be_kept_out_of_the_index(tmp_path: Path) -> None:
+    environ = {"HOME": str(tmp_path), "AJ_HOME": str(tmp_path / "aj")}
+    (tmp_path / "aj").mkdir()
+    (tmp_path / "aj" / "config.toml").write_text("[index]\nthinking = false\n")
+    with Journal.open(load(environ, SOURCE_KEYS), environ) as journal:
+        session(journal, "a", user("u1", "hello"), assistant("a1", thinking("secret plan"), text("hi")))
+        assert found(journal, "secret plan") == []
+
+
+def test_the_middle_of_a_long_tool_result_is_not_searched_but_its_ends_are_and_all_is_kept(journal: Journal) -> None:
+    long = "firstword " + "x " * 20_000 + "middleword " + "y " * 20_000 + " lastword"
+    session(journal, "a", assistant("a1", tool_use("t1")), user("u1", [tool_result("t1", long)]))
+    counts = [journal.search(w).total.messages for w in ("firstword", "middleword", "lastword")]
+    kept = journal.messages(journal.session("a"))[0].message.tool_calls[0].result
+    assert (counts, kept) == ([1, 0, 1], long)
+
+
+# --- totals, pages, copies ------------------------------------------------------------------------------
+
+
+def test_pages_hold_every_match_once_and_totals_are_exact(journal: Journal) -> None:
+    for number in range(7):
+        records = [user(f"u{number}-{n}", f"needle {number} {n}") for n in range(70)]
+        session(journal, f"s{number}", *records)
+    pages, cursor = [], None
+    while True:
+        answer = journal.search("needle", limit=150, cursor=cursor)
+        pages.append([(m.rank, m.message.id) for m in answer.matches])
+        assert (answer.total.messages, answer.total.sessions, answer.total.exact) == (490, 7, True)
+        cursor = answer.next
+        if cursor is None:
+            break
+    ranks = [rank for page in pages for rank, _ in page]
+    assert ranks == list(range(1, 491))
+    assert len({number for page in pages for _, number in page}) == 490
+
+
+def test_a_page_goes_on_where_the_last_ended_though_new_sessions_came_in_between(journal: Journal) -> None:
+    said(journal, *(f"needle number {n}" for n in range(6)))
+    first = journal.search("needle", limit=3)
+    session(journal, "new", user("n1", "needle needle needle"))
+    second = journal.search("needle", limit=3, cursor=first.next)
+    assert sorted(texts(first) + texts(second)) == [f"needle number {n}" for n in range(6)]
+
+
+def test_a_cursor_of_another_search_is_refused(journal: Journal) -> None:
+    said(journal, "needle one", "needle two")
+    cursor = journal.search("needle", limit=1).next
+    with pytest.raises(BadQuery, match="belongs to another search"):
+        journal.search("other", cursor=cursor)
+    with pytest.raises(BadQuery, match="not a cursor"):
+        journal.search("needle", cursor="zzz!")
+
+
+def test_a_message_that_a_fork_copied_is_one_hit_that_names_both(journal: Journal) -> None:
+    shared = [user("u1", "the needle"), assistant("a1", text("found it"))]
+    session(journal, "first", *shared)
+    session(journal, "second", *shared, user("u2", "and on", timestamp="2026-03-03T00:00:00Z"))
+    answer = journal.search("needle")
+    assert [(m.session.session.id, m.also_in) for m in answer.matches] == [
+        ("first", (Place("claude-code:second", 1),))
+    ]
+    assert answer.total.messages == 1
+    only = journal.search("needle session:second")
+    assert [m.session.session.id for m in only.matches] == ["second"]
+
+
+def test_context_is_the_messages_around_in_the_same_session(journal: Journal) -> None:
+    session(journal, "a", *(user(f"u{n}", f"line {n}" if n != 5 else "needle") for n in range(10)))
+    (match,) = journal.search("needle", context=2).matches
+    around = [[m.message.text for m in side] for side in (match.before, match.after)]
+    assert around == [["line 3", "line 4"], ["line 6", "line 7"]]
+
+
+# --- snippets -------------------------------------------------------------------------------------------
+
+
+def test_the_snippet_shows_the_match_deep_in_a_long_message_on_one_line(journal: Journal) -> None:
+    words = "filler text that says nothing. " * 400
+    said(journal, f"{words}\n\nThe connection\tpool was\n\nexhausted.\n\n{words}")
+    (match,) = journal.search("connection pool exhausted").matches
+    marked = [match.snippet.text[a:b] for a, b in match.snippet.highlights]
+    assert marked == ["connection", "pool", "exhausted"]
+    assert "The connection pool was exhausted. filler" in match.snippet.text
+    assert match.snippet.text.startswith("…")
+    assert match.snippet.text.endswith("…")
+    assert len(match.snippet.text) < 260
+
+
+def test_highlights_mark_forms_of_a_word_but_not_words_that_only_contain_it(journal: Journal) -> None:
+    said(journal, "import the port, ports and porting; reportPort")
+    (match,) = journal.search("port").matches
+    assert [match.snippet.text[a:b] for a, b in match.snippet.highlights] == ["port", "ports", "porting", "Port"]
+
+
+# --- names and the empty journal ------------------------------------------------------------------------
+
+
+def test_a_home_without_agents_answers_nothing(journal: Journal) -> None:
+    answer = journal.search("anything")
+    assert (answer.matches, answer.total.messages, answer.coverage.sessions) == ((), 0, 0)
+
+
+def test_without_refresh_a_missing_journal_is_a_sentence(journal: Journal) -> None:
+    with pytest.raises(NoJournal, match="there is no journal in"):
+        journal.search("x", refresh=False)
+
+
+def test_a_session_is_named_by_key_id_prefix_or_slug(journal: Journal) -> None:
+    session(journal, "9f8e7d6c-1111", user("u1", "one", slug="brave-otter"))
+    session(journal, "9f8e0000-2222", user("u2", "two"))
+    journal.reindex()
+    named = [
+        journal.session(name).session.id
+        for name in ("claude-code:9f8e7d6c-1111", "9f8e7d6c-1111", "9f8e7", "brave-otter")
+    ]
+    assert named == ["9f8e7d6c-1111"] * 4
+    with pytest.raises(NoSuchSession, match="'9f8e' fits several sessions"):
+        journal.session("9f8e")
+    with pytest.raises(NoSuchSession, match="no session is called"):
+        journal.session("%")
+
+
+def test_an_unknown_agent_is_refused_with_the_known_ones(journal: Journal) -> None:
+    said(journal, "x")
+    with pytest.raises(BadQuery, match=r"agent:emacs — known agents: claude-code, copilot-cli"):
+        journal.search("agent:emacs x")
+
+
+def test_sessions_are_listed_newest_first_and_by_query(journal: Journal) -> None:
+    said(journal, "alpha", "beta", "alpha again")
+    journal.reindex()
+    everything = journal.sessions(limit=2)
+    rest = journal.sessions(limit=2, cursor=everything.next)
+    ids = [[s.session.id for s in page.sessions] for page in (everything, rest, journal.sessions("alpha"))]
+    assert (everything.total, ids) == (3, [["s2", "s1"], ["s0"], ["s2", "s0"]])
+
+
+def test_hits_of_the_last_search_are_remembered_by_rank(journal: Journal) -> None:
+    said(journal, "needle a", "needle b needle")
+    answer = journal.search("needle")
+    journal.remember(answer)
+    recalled = [journal.recall(m.rank) for m in answer.matches]
+    assert recalled == [(m.session.session.key, m.message.ordinal) for m in answer.matches]
+    with pytest.raises(NoSuchSession, match="the last search has no hit 9"):
+        journal.recall(9)
