@@ -195,27 +195,36 @@ class _Composer:
         return self._identifier(word.text, tokens)
 
     def _simple(self, text: str, token: str) -> Clause:
-        parts = words.stems(text)
         forms = [self._term(token)]
+        if words.has_cjk(text):
+            if len(text) == 1:
+                forms.append(self._each(lambda place: _prefix(place, [token])))
+            return Clause.disjunction_max_query(forms, TIE)
+        parts = words.stems(text)
         if len(parts) > 1:  # camelCase: the same name written with underscores, and its parts
             split = words.asked_words(words.split(text))
             forms.append(self._each(lambda place: _phrase(place, split)))
-            forms += [Clause.boost_query(self._stem(part), PART_SHARE) for part in parts]
+            forms.append(self._parts(parts))
         else:
             forms += [self._stem(part) for part in parts]
-        if words.has_cjk(text) and len(text) == 1:
-            forms.append(self._each(lambda place: _prefix(place, [token])))
         return Clause.disjunction_max_query(forms, TIE)
 
     def _identifier(self, text: str, tokens: list[str]) -> Clause:
-        """snake_case, a/b/c.py, --dry-run, CJK: the parts in order, the same name as camelCase, then any part."""
+        """snake_case, a/b/c.py, --dry-run, CJK: the parts in order, the same name as camelCase, two parts anywhere."""
         forms = [self._each(lambda place: _phrase(place, tokens))]
-        if not words.has_cjk(text):
-            forms.append(self._term("".join(tokens)))
-            forms += [Clause.boost_query(self._stem(part), PART_SHARE) for part in words.stems(text) if len(part) > 1]
-        else:
+        if words.has_cjk(text):
             forms += [Clause.boost_query(self._term(token), PART_SHARE) for token in tokens]
+            return _any(forms)
+        forms += [self._term("".join(tokens)), self._parts(words.stems(text))]
+        name = words.asked_words(re.split(r"[/\\]", text.rstrip("/\\"))[-1])
+        if 0 < len(name) < len(tokens):  # a path: the file may be written without its folders
+            forms.append(Clause.boost_query(self.phrase(" ".join(name)), PART_SHARE))
         return _any(forms)
+
+    def _parts(self, parts: Sequence[str]) -> Clause:
+        """Two neighbours of an identifier's parts, anywhere: one part alone (py, use, src) stands in every message."""
+        pairs = [_all([self._stem(a), self._stem(b)]) for a, b in pairwise(parts)]
+        return Clause.boost_query(_any(pairs), PART_SHARE)
 
     def phrase(self, text: str) -> Clause:
         tokens = words.asked_words(text)

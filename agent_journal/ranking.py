@@ -10,7 +10,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-PER_SESSION = 3  # matches of one session before the others have had their turn
+PER_SESSION = 3  # matches of one session that count in full
+LATER_TURN = 0.5  # what its further matches then count
 SESSION_SHARE = 0.25  # how much the rest of a session's matches may lift its best one
 SESSION_DEPTH = 5  # matches of a session that count for it
 
@@ -42,13 +43,13 @@ def _lifted(candidates: Sequence[Candidate]) -> list[Candidate]:
 
 
 def _spread(best_first: Sequence[Candidate]) -> list[Candidate]:
-    """At most PER_SESSION of a session, then the next round."""
-    rounds: list[list[Candidate]] = []
+    """After every PER_SESSION matches, a session's next ones count for less: others that fit nearly as well come
+    first, those that hardly fit do not."""
     seen: dict[int, int] = {}
+    spread: list[tuple[float, Candidate]] = []
     for c in best_first:
-        number = seen.get(c.session, 0) // PER_SESSION
+        turn = seen.get(c.session, 0) // PER_SESSION
         seen[c.session] = seen.get(c.session, 0) + 1
-        while len(rounds) <= number:
-            rounds.append([])
-        rounds[number].append(c)
-    return [c for turn in rounds for c in turn]
+        spread.append((c.score * LATER_TURN**turn, c))
+    spread.sort(key=lambda pair: -pair[0])
+    return [Candidate(c.message, c.session, score) for score, c in spread]

@@ -91,12 +91,15 @@ class _Term:
     def hits(self, text: str, original: str) -> Iterator[Hit]:
         if self.pattern is None:
             return
-        for match in self.pattern.finditer(text):
-            start, end = match.span()
+        place = 0
+        while match := self.pattern.search(text, place):
+            start, place = match.span()
             if self.cjk or self.is_phrase:
-                yield Hit(start, end, self.number, True)
-            elif _starts_word(original, start) and (how := self._verified(original[start:end])) is not None:
-                yield Hit(start, end, self.number, how)
+                yield Hit(start, place, self.number, True)
+            elif _starts_word(original, start) and (how := self._verified(original[start:place])) is not None:
+                yield Hit(start, place, self.number, how)
+            else:
+                place = start + 1  # the word may begin again inside: Port in reportPort
 
     def _verified(self, written: str) -> bool | None:
         """Whether these characters are the word itself (True), a form of it (False), or neither (None)."""

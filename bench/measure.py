@@ -48,6 +48,11 @@ class Outcome:
     stdout: str
     stderr: str
 
+    @property
+    def complaint(self) -> str:
+        lines = (self.stderr or self.stdout).strip().splitlines()
+        return lines[-1] if lines else f"exit code {self.code} and no word"
+
 
 def environment(home: Path, extra: Mapping[str, str]) -> dict[str, str]:
     """Only what a program needs: no AJ_*, XDG_* or agent's variable may lead outside the copy."""
@@ -59,13 +64,14 @@ def run(argv: Sequence[str | Path], environ: Mapping[str, str]) -> Outcome:
     """One process, from start to exit."""
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         started = time.perf_counter()
-        child = subprocess.Popen(argv, env=environ, stdin=subprocess.DEVNULL, stdout=out, stderr=err)
+        try:
+            child = subprocess.Popen(argv, env=environ, stdin=subprocess.DEVNULL, stdout=out, stderr=err)
+        except OSError as error:
+            raise Unusable(f"{argv[0]} does not start: {error.strerror}") from error
         _, status, used = os.wait4(child.pid, 0)
         wall = time.perf_counter() - started
         child.returncode = os.waitstatus_to_exitcode(status)
-        out.seek(0)
-        err.seek(0)
-        texts = [file.read().decode("utf-8", "replace") for file in (out, err)]
+        texts = [os.pread(file.fileno(), 1 << 30, 0).decode("utf-8", "replace") for file in (out, err)]
     peak, own = rss_bytes(used), rss_bytes(resource.getrusage(resource.RUSAGE_SELF))
     cost = Cost(wall, used.ru_utime + used.ru_stime, peak, peak <= own)
     return Outcome(cost, child.returncode, texts[0], texts[1])
@@ -75,15 +81,10 @@ def rss_bytes(used: resource.struct_rusage) -> int:
     return used.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
-def succeeded(outcome: Outcome, allowed: Sequence[int] = (0,)) -> Outcome:
-    if outcome.code in allowed:
-        return outcome
-    lines = (outcome.stderr or outcome.stdout).strip().splitlines()
-    raise Unusable(lines[-1] if lines else f"exit code {outcome.code}")
-
-
-def best(costs: Sequence[Cost]) -> Cost:
-    return min(costs, key=lambda cost: cost.wall)
+def succeeded(outcome: Outcome) -> Outcome:
+    if outcome.code:
+        raise Unusable(outcome.complaint)
+    return outcome
 
 
 def aj() -> Path:
@@ -98,18 +99,21 @@ def aj() -> Path:
 
 
 def options(description: str | None) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    layout = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=description, formatter_class=layout)
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--home", type=Path, help="a home with sessions; it is copied, never written to")
-    which.add_argument("--sessions", type=int, default=2000, help="make a home of so many (default 2000)")
+    which.add_argument("--sessions", type=_count, default=2000, help="make a home of so many (default 2000)")
     parser.add_argument("--agents", default="claude,copilot", help="whose sessions to make")
-    parser.add_argument(
-        "--peers", action="store_true", help="also install and run fast-resume and agentsview"
-    )
-    parser.add_argument("--runs", type=int, default=3, help="the best of so many is shown (default 3)")
+    parser.add_argument("--peers", action="store_true", help="also run fast-resume and agentsview")
+    parser.add_argument("--runs", type=_count, default=3, help="the best of so many is shown (default 3)")
     return parser
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError("a whole number from 1")
+    return int(text)
 
 
 @contextmanager
@@ -128,9 +132,9 @@ def corpus(chosen: argparse.Namespace) -> Iterator[tuple[Path, Path]]:
 def _generated(home: Path, sessions: int, agents: str) -> Path:
     if not GENERATOR.exists():
         raise Unusable(f"{GENERATOR} is not there, so no home can be made: give one with --home")
-    argv = [sys.executable, GENERATOR, "--home", home, "--sessions", str(sessions), "--agents", agents]
+    size_and_kind = ("--sessions", str(sessions), "--agents", agents)
     home.mkdir()
-    succeeded(run([str(part) for part in argv], environment(home, {})))
+    succeeded(run([sys.executable, GENERATOR, "--home", home, *size_and_kind], environment(home, {})))
     return home
 
 

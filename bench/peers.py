@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from measure import Cost, Outcome, Unusable, aj, environment, run, size, succeeded
+from measure import Cost, Unusable, aj, environment, run, size, succeeded
 
 TOP = 10
 QUIET = {"AGENTSVIEW_TELEMETRY_ENABLED": "0", "AGENTSVIEW_DISABLE_UPDATE_CHECK": "1"}
@@ -63,9 +63,8 @@ class Bench:
         before, _ = self._daemon()
         cost = succeeded(run(self.tool.index, self.environ)).cost
         after, peak = self._daemon()
-        return Cost(
-            cost.wall, cost.cpu + after - before, max(cost.rss, peak), cost.masked and peak < cost.rss
-        )
+        masked = cost.masked and peak < cost.rss
+        return Cost(cost.wall, cost.cpu + after - before, max(cost.rss, peak), masked)
 
     def ask(self, way: str, query: str) -> Reply:
         if self.tool.cold:
@@ -74,7 +73,7 @@ class Bench:
         try:
             return Reply(outcome.cost, self.tool.sessions(json.loads(outcome.stdout)))
         except (ValueError, KeyError, TypeError):
-            return Reply(outcome.cost, [], _complaint(outcome))
+            return Reply(outcome.cost, [], outcome.complaint)
 
     def index_bytes(self) -> int:
         return size(self.home / self.tool.state)
@@ -92,17 +91,10 @@ class Bench:
         for record in (self.home / self.tool.state).glob("daemon.*.json"):
             process = Path("/proc", record.name.split(".")[1])
             with contextlib.suppress(OSError):
-                ticks = (
-                    (process / "stat").read_text().rpartition(")")[2].split()[11:15]
-                )  # its own and its children's
+                ticks = (process / "stat").read_text().rpartition(")")[2].split()[11:15]  # own and children's
                 peak = (process / "status").read_text().partition("VmHWM:")[2].split()[0]
                 return sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK"), int(peak) * 1024
         return 0.0, 0
-
-
-def _complaint(outcome: Outcome) -> str:
-    lines = outcome.stderr.strip().splitlines()
-    return lines[-1] if lines else f"exit code {outcome.code}, no JSON"
 
 
 @contextlib.contextmanager

@@ -12,7 +12,7 @@ from agent_journal.config import load
 from agent_journal.connectors.registry import SOURCE_KEYS
 from agent_journal.errors import BadQuery, NoJournal, NoSuchSession
 from agent_journal.search import Journal
-from tests.logs import Record, assistant, text, thinking, tool_result, tool_use, transcript_path, user, write
+from logs import Record, assistant, text, thinking, tool_result, tool_use, transcript_path, user, write
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def test_what_people_said_comes_before_what_a_tool_printed(journal: Journal) -> 
 
 def test_one_session_does_not_fill_the_page(journal: Journal) -> None:
     session(journal, "talkative", *(user(f"u{n}", f"deadlock number {n}") for n in range(6)))
-    session(journal, "quiet", user("q1", "a long story in which one deadlock is mentioned among many other things"))
+    session(journal, "quiet", user("q1", "another deadlock, elsewhere"))
     keys = [m.session.session.key for m in journal.search("deadlock").matches]
     assert keys == ["claude-code:talkative"] * 3 + ["claude-code:quiet"] + ["claude-code:talkative"] * 3
 
