@@ -85,9 +85,7 @@ def search(
     sort: Annotated[Sort, typer.Option("--sort", help="Best or newest first.")] = Sort.RELEVANCE,
     json: Json = False,
     ndjson: Ndjson = False,
-    no_refresh: Annotated[
-        bool, typer.Option("--no-refresh", help="Do not look for changed sessions first.")
-    ] = False,
+    no_refresh: Annotated[bool, typer.Option("--no-refresh", help="Do not look for changed sessions first.")] = False,
 ) -> int:
     """Find messages in every agent's sessions.
 
@@ -100,9 +98,7 @@ def search(
     """
     query = asked(words, filters)
     if not query.text.strip() and not any(True for _ in filters):
-        raise typer.BadParameter(
-            "say what to search for: words, or a filter such as --agent", param_hint="QUERY"
-        )
+        raise typer.BadParameter("say what to search for: words, or a filter such as --agent", param_hint="QUERY")
     with _opened() as journal, _progress() as progress:
         answer = journal.search(
             query,

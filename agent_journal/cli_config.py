@@ -206,9 +206,7 @@ def edit() -> int:
     try:
         done = subprocess.run([*shlex.split(editor), str(file)], check=False)
     except (OSError, ValueError) as error:
-        raise BadConfig(
-            f"the editor {editor} cannot be started: {error}", f"Edit {file} yourself."
-        ) from error
+        raise BadConfig(f"the editor {editor} cannot be started: {error}", f"Edit {file} yourself.") from error
     if done.returncode:
         raise BadConfig(f"the editor {editor} ended with code {done.returncode}")
     config.load(os.environ, _agents())

@@ -52,14 +52,10 @@ Several = list[str] | None
 class Filters:
     """The filters of the query language as options. `filtered` puts them on a command."""
 
-    agent: Annotated[Several, _option("--agent", "AGENT", "Only this agent (see aj agents); repeatable.")] = (
-        None
-    )
+    agent: Annotated[Several, _option("--agent", "AGENT", "Only this agent (see aj agents); repeatable.")] = None
     project: Annotated[Several, _option("--project", "NAME", "Only this project; repeatable.")] = None
     dir: Annotated[Several, _option("--dir", "PATH", "Only sessions in or below this folder.")] = None
-    here: Annotated[bool, typer.Option("--here", help="Only sessions in or below the current folder.")] = (
-        False
-    )
+    here: Annotated[bool, typer.Option("--here", help="Only sessions in or below the current folder.")] = False
     branch: Annotated[Several, _option("--branch", "NAME", "Only this git branch.")] = None
     role: Annotated[Several, _option("--role", "ROLE", "user, assistant, system or tool.")] = None
     tool: Annotated[Several, _option("--tool", "NAME", "Only messages that use this tool.")] = None
@@ -68,14 +64,10 @@ class Filters:
     place: Annotated[
         Several, _option("--in", "PLACE", "Where to look: text, thinking, tool_input, tool_result, title.")
     ] = None
-    since: Annotated[
-        str | None, _option("--since", "WHEN", "From then on: 2026-03-01, 3d, 2w, yesterday.")
-    ] = None
+    since: Annotated[str | None, _option("--since", "WHEN", "From then on: 2026-03-01, 3d, 2w, yesterday.")] = None
     until: Annotated[str | None, _option("--until", "WHEN", "Up to then.")] = None
     errors: Annotated[bool, typer.Option("--errors", help="Only messages with a failed tool call.")] = False
-    no_subagents: Annotated[
-        bool, typer.Option("--no-subagents", help="Leave out sessions of sub-agents.")
-    ] = False
+    no_subagents: Annotated[bool, typer.Option("--no-subagents", help="Leave out sessions of sub-agents.")] = False
     exclude_session: Annotated[
         Several, _option("--exclude-session", "SESSION", "Leave out this session; repeatable.")
     ] = None

@@ -150,9 +150,7 @@ def _environment_values(
             yield f"storage.sources.{agent}", variable, sources
 
 
-def _file_values(
-    document: config_file.Document, settings: Mapping[str, Setting]
-) -> Iterator[tuple[str, Value]]:
+def _file_values(document: config_file.Document, settings: Mapping[str, Setting]) -> Iterator[tuple[str, Value]]:
     written: dict[str, str] = {}
     for name, value in _flat(document, document.data, (), settings):
         key = OLD_NAMES.get(name, name)

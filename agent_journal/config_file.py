@@ -274,9 +274,7 @@ def write_new(path: Path, content: bytes) -> None:
     try:
         _create(path, content)
     except FileExistsError as error:
-        raise BadConfig(
-            f"{path} already exists; edit it, or change one key with `aj config set KEY VALUE`"
-        ) from error
+        raise BadConfig(f"{path} already exists; edit it, or change one key with `aj config set KEY VALUE`") from error
     except OSError as error:
         raise JournalUnwritable(f"{path} cannot be written: {error.strerror or error}") from error
 

@@ -162,9 +162,7 @@ _SETTINGS = (
         "Characters of a tool's result that are searchable, half from each end; the store keeps all.",
         at_most=10_000_000,
     ),
-    Setting(
-        "index.exclude", Kind.PATTERNS, 'Workspaces or files that are never read, e.g. ["~/private/**"].'
-    ),
+    Setting("index.exclude", Kind.PATTERNS, 'Workspaces or files that are never read, e.g. ["~/private/**"].'),
     Setting("index.vector.enabled", Kind.FLAG, "Search by meaning, beside search by words."),
     Setting("index.vector.model_path", Kind.PATH, "Where ONNX models are kept, beside the bundled one."),
     Setting(
@@ -179,9 +177,7 @@ _SETTINGS = (
         "hybrid fuses lexical (words) and semantic (meaning).",
         ("hybrid", "lexical", "semantic"),
     ),
-    Setting(
-        "search.default_context", Kind.NUMBER, "Messages shown before and after each match.", at_most=1000
-    ),
+    Setting("search.default_context", Kind.NUMBER, "Messages shown before and after each match.", at_most=1000),
     Setting("search.max_results", Kind.NUMBER, "Matches on a page.", at_least=1, at_most=10_000),
     Setting(
         "search.clip_chars",
@@ -204,9 +200,7 @@ _SETTINGS = (
 def keys(agents: Iterable[str] = ()) -> list[Setting]:
     """Every setting in the order of the example file, with a source for each agent known or passed in."""
     sources = [
-        Setting(
-            f"storage.sources.{key}", Kind.PATTERNS, f"Where {key} sessions are, beside the usual places."
-        )
+        Setting(f"storage.sources.{key}", Kind.PATTERNS, f"Where {key} sessions are, beside the usual places.")
         for key in dict.fromkeys((*NAMED_AGENTS, *agents))
     ]
     place = next(i for i, s in enumerate(_SETTINGS) if s.key == "storage.sources.only")

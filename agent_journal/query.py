@@ -94,9 +94,7 @@ class Query:
                 shown.setdefault("-" + leaf.item.field, []).append(leaf.item.value)
         return shown
 
-    def with_filter(
-        self, field: str, value: str, *, negated: bool = False, now: datetime | None = None
-    ) -> Query:
+    def with_filter(self, field: str, value: str, *, negated: bool = False, now: datetime | None = None) -> Query:
         """The query narrowed by an option. Options stand side by side: the same one twice means either."""
         option = filter_of(field, _normal(value), now or local_now())
         return replace(self, options=(*self.options, Not(option) if negated else option))

@@ -55,9 +55,7 @@ class Discovery:
 
     sources: list[Source] = field(default_factory=list)
     passed: list[tuple[Path, str]] = field(default_factory=list)  # seen, not a session: path and reason
-    unlisted: list[tuple[Path, str]] = field(
-        default_factory=list
-    )  # not readable: path and the system's reason
+    unlisted: list[tuple[Path, str]] = field(default_factory=list)  # not readable: path and the system's reason
 
     def extend(self, other: Discovery) -> None:
         self.sources += other.sources
@@ -71,9 +69,7 @@ class Reading:
 
     transcripts: list[Transcript] = field(default_factory=list)
     skipped: Counter[str] = field(default_factory=Counter)  # by kind of record: "progress/hook_progress"
-    bad_lines: list[tuple[int, str]] = field(
-        default_factory=list
-    )  # 1-based number, reason; the first MAX_NAMED
+    bad_lines: list[tuple[int, str]] = field(default_factory=list)  # 1-based number, reason; the first MAX_NAMED
     bad_line_count: int = 0
     lines: int = 0
     unfinished: bool = False  # the last line is still being written

@@ -95,9 +95,7 @@ def _attachment(raw: dict[str, Any], stamp: Stamp) -> Block | None:
     return Attachment(
         kind=kind_name(raw.get("type")),
         name=_short(string(raw, "title", "name", "filename") or string(source, "path", "url", "file_id")),
-        media_type=(string(source, "media_type", "mediaType") or string(raw, "media_type", "mimeType") or "")[
-            :100
-        ],
+        media_type=(string(source, "media_type", "mediaType") or string(raw, "media_type", "mimeType") or "")[:100],
         uuid=stamp.uuid,
         parent_uuid=stamp.parent_uuid,
         at=stamp.at,

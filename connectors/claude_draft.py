@@ -110,11 +110,7 @@ def fields_of(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def _extensions(record: dict[str, Any]) -> dict[str, Any]:
-    found = {
-        name: record[key]
-        for key, name in _EXTENSIONS
-        if key in record and small(record[key], EXTENSION_BYTES)
-    }
+    found = {name: record[key] for key, name in _EXTENSIONS if key in record and small(record[key], EXTENSION_BYTES)}
     plan = record.get("planContent")
     if isinstance(plan, str) and small(plan, PLAN_CHARS):
         found["plan_content"] = plan

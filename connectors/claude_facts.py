@@ -121,9 +121,7 @@ def _relocated(facts: Facts, record: dict[str, Any]) -> bool:
 def _pull_request(facts: Facts, record: dict[str, Any]) -> bool:
     keys = (("prNumber", "number"), ("prUrl", "url"), ("prRepository", "repository"))
     link = {
-        name: record[key]
-        for key, name in keys
-        if isinstance(record.get(key), (str, int)) and small(record[key], 2048)
+        name: record[key] for key, name in keys if isinstance(record.get(key), (str, int)) and small(record[key], 2048)
     }
     if not link:
         return False

@@ -26,9 +26,7 @@ def find(root: Path) -> Discovery:
 
 
 def _is_config(root: Path) -> bool:
-    return (
-        root.name == ".claude" or is_folder(root / "projects") or stat_of(root / "history.jsonl") is not None
-    )
+    return root.name == ".claude" or is_folder(root / "projects") or stat_of(root / "history.jsonl") is not None
 
 
 def _history(path: Path, discovery: Discovery) -> None:

@@ -74,9 +74,7 @@ def _prompt(record: dict[str, Any], pastes: Path) -> tuple[Block, ...]:
             texts.append(_pasted(fields, pastes))
         else:
             name = string(fields, "filename", "sourcePath") or ""
-            attached.append(
-                Attachment(kind[:60], name[:1024], (string(fields, "mediaType") or "")[:100], at=at)
-            )
+            attached.append(Attachment(kind[:60], name[:1024], (string(fields, "mediaType") or "")[:100], at=at))
     text = "\n\n".join(t for t in texts if t.strip())
     return (Text(text, at=at), *attached) if text else tuple(attached)
 

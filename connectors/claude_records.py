@@ -105,9 +105,7 @@ class Conversation:
         said = [raw for raw in parts if not is_result(raw)]
         return self._spoken(said, record, stamp, None if results else "user/empty")
 
-    def _spoken(
-        self, parts: list[Any], record: dict[str, Any], stamp: Stamp, empty: str | None
-    ) -> str | None:
+    def _spoken(self, parts: list[Any], record: dict[str, Any], stamp: Stamp, empty: str | None) -> str | None:
         blocks, injected = spoken(parts, stamp, self.skipped)
         if not blocks:
             return empty
@@ -274,9 +272,7 @@ class Conversation:
         """Take what one progress record repeats of a sub-agent. The list repeats all so far, and holds texts
         that no `message` ever carries; the uuid tells what is new."""
         heard = False
-        around = {
-            key: outer.get(key) for key in ("cwd", "version", "gitBranch", "slug", "sessionId", "userType")
-        }
+        around = {key: outer.get(key) for key in ("cwd", "version", "gitBranch", "slug", "sessionId", "userType")}
         for inner in (*items(data.get("normalizedMessages")), data.get("message")):
             record = mapping(inner)
             uuid = string(record, "uuid")
@@ -335,9 +331,7 @@ class Conversation:
         if isinstance(part, ToolCall):
             if part.result_parent_uuid in self._detours:
                 changes["result_parent_uuid"] = self._ancestor(part.result_parent_uuid)
-            link = self._started.get(part.id) or (
-                self._tasks.get(part.id) if part.name in AGENT_TOOLS else None
-            )
+            link = self._started.get(part.id) or (self._tasks.get(part.id) if part.name in AGENT_TOOLS else None)
             if part.agent_session is None and link:
                 changes["agent_session"] = link
         return replace(part, **changes) if changes else part

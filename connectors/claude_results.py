@@ -101,9 +101,7 @@ def _unwrapped(text: str) -> str:
         value = kept_json(msgspec.json.decode(text))
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return text
-    parts = [
-        raw["text"] for raw in contents(value) if isinstance(raw, dict) and isinstance(raw.get("text"), str)
-    ]
+    parts = [raw["text"] for raw in contents(value) if isinstance(raw, dict) and isinstance(raw.get("text"), str)]
     return "\n".join(parts) or text
 
 

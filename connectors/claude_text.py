@@ -33,9 +33,7 @@ _INJECTED = (
 _COMMAND = ("<command-name>", "<command-message>", "<command-args>")
 _COMMAND_PART = re.compile(r"<command-(name|message|args)>(.*?)</command-\1>", re.DOTALL)
 _LEADING = re.compile(r"\s*<(system-reminder|ide_opened_file|ide_selection)>(.*?)</\1>\s*", re.DOTALL)
-_IDE_FILE = re.compile(
-    r"(?:opened the file|lines \d+ to \d+ from) (.+?)(?: in the IDE|:?\s*$|:\n)", re.MULTILINE
-)
+_IDE_FILE = re.compile(r"(?:opened the file|lines \d+ to \d+ from) (.+?)(?: in the IDE|:?\s*$|:\n)", re.MULTILINE)
 _TASK = re.compile(r"<task-id>([^<]{1,200})</task-id>\s*<tool-use-id>([^<]{1,200})</tool-use-id>")
 
 

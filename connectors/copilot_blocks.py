@@ -36,9 +36,7 @@ _SUB_AGENT_FACTS = ("agentName", "agentDisplayName", "agentDescription", "descri
 def attachment(raw: Any, stamp: Stamp, skipped: Counter[str]) -> Attachment | None:
     fields = mapping(raw)
     selection = fields.get("selection")
-    text = string(fields, "text") or (
-        selection if isinstance(selection, str) else string(mapping(selection), "text")
-    )
+    text = string(fields, "text") or (selection if isinstance(selection, str) else string(mapping(selection), "text"))
     name = string(fields, "path", "filePath", "displayName", "title", "url", "name") or ""
     kind = kind_name(fields.get("type"))
     if not (text or name or "type" in fields):
@@ -65,9 +63,7 @@ def is_meta_prompt(data: dict[str, Any], text: str) -> bool:
 
 
 def prompt_facts(data: dict[str, Any], text: str) -> dict[str, Any]:
-    facts: dict[str, Any] = {
-        name: value[:DETAIL_CHARS] for key, name in _PROMPT_FACTS if (value := string(data, key))
-    }
+    facts: dict[str, Any] = {name: value[:DETAIL_CHARS] for key, name in _PROMPT_FACTS if (value := string(data, key))}
     transformed = string(data, "transformedContent")
     if transformed and transformed != text:
         facts["transformed"] = transformed[:TRANSFORMED_CHARS]

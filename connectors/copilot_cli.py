@@ -171,9 +171,7 @@ def _main_transcript(log: Log, sidecar: Mapping[str, str], source: Source) -> Tr
     return Transcript(session, messages)
 
 
-def _agent_transcript(
-    log: Log, agent: str, sub: SubAgent, sidecar: Mapping[str, str], source: Source
-) -> Transcript:
+def _agent_transcript(log: Log, agent: str, sub: SubAgent, sidecar: Mapping[str, str], source: Source) -> Transcript:
     facts, messages = log.facts, log.messages(agent)
     described = {ours: sub.facts[key] for key, ours in _SUB_AGENT_FACTS if key in sub.facts}
     session = Session(

@@ -71,9 +71,7 @@ class Log:
         if uuid:
             self._seen.add((uuid, kind, at))
             self._nodes[uuid] = (agent, above, parent if parent in self._nodes else None)
-        left_out = self._handle(
-            Event(kind, data, agent, Stamp(uuid, above, at)), record.get("ephemeral") is True
-        )
+        left_out = self._handle(Event(kind, data, agent, Stamp(uuid, above, at)), record.get("ephemeral") is True)
         if left_out:
             self.skipped[left_out] += 1
         if self._id is None and self.drafts:
@@ -273,9 +271,7 @@ class Log:
         slot = self._slots.get(call_id)
         if slot is None or "complete" in slot.filled:
             name = string(event.data, "toolName", "name") or (slot.call.name if slot else None)
-            self._open(
-                self._place(event, Role.TOOL, []), event, call_id, "complete", call_facts({}, name) | result
-            )
+            self._open(self._place(event, Role.TOOL, []), event, call_id, "complete", call_facts({}, name) | result)
             return None
         agent, node = slot.draft.agent, self._nodes.get(event.stamp.uuid or "")
         slot.fill("complete", result_parent_uuid=self._above(node[2], agent) if node else None, **result)
@@ -332,15 +328,9 @@ class Log:
             return event.kind
         if event.kind == "abort":
             text = f"Aborted: {text}"
-        kept = {
-            key: event.data[key]
-            for key in ("errorType", "statusCode")
-            if small(event.data.get(key), DETAIL_CHARS)
-        }
+        kept = {key: event.data[key] for key in ("errorType", "statusCode") if small(event.data.get(key), DETAIL_CHARS)}
         extensions = {"event": event.kind} | ({"error": kept_json(kept)} if kept else {})
-        self._place(
-            event, Role.SYSTEM, [Text(text, *event.stamp)], is_meta=True, is_error=True, extensions=extensions
-        )
+        self._place(event, Role.SYSTEM, [Text(text, *event.stamp)], is_meta=True, is_error=True, extensions=extensions)
         return None
 
     def _import(self, event: Event) -> str | None:

@@ -162,9 +162,7 @@ class Facts:
             cache_creation_tokens=written,
             cache_read_tokens=read,
         )
-        if (
-            run != Usage()
-        ):  # providers that report nothing are written as zeros, which would hide the messages' own
+        if run != Usage():  # providers that report nothing are written as zeros, which would hide the messages' own
             self.usage = run if self.usage is None else self.usage + run
 
 

@@ -47,9 +47,7 @@ def legacy_session(fields: Mapping[str, Any], skipped: Counter[str]) -> Legacy:
             conversation.chat(message)
     elif chat:
         skipped["legacy/chat beside a timeline"] += len(chat)
-    return Legacy(
-        string(fields, "sessionId"), started_at, model, conversation.folder, conversation.messages(), timed
-    )
+    return Legacy(string(fields, "sessionId"), started_at, model, conversation.folder, conversation.messages(), timed)
 
 
 @dataclass(slots=True)

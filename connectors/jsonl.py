@@ -115,9 +115,7 @@ def _parsed(line: bytes, number: int, ended: bool, reading: Reading) -> Iterator
 _lenient = json.JSONDecoder(strict=False)
 
 
-def _salvaged(
-    line: bytes, number: int, ended: bool, reading: Reading
-) -> Iterator[tuple[int, dict[str, Any]]]:
+def _salvaged(line: bytes, number: int, ended: bool, reading: Reading) -> Iterator[tuple[int, dict[str, Any]]]:
     """The slow path: invalid UTF-8, lone surrogates, control characters, NaN, several records on one line."""
     text = line.decode("utf-8", "replace").strip(" \t\r\n\0")
     place = 0

@@ -49,9 +49,7 @@ class Events:
     def says(self, content: str, agent: str | None = None, /, **data: Any) -> Events:
         return self.add("assistant.message", agent, content=content, **data)
 
-    def asks(
-        self, call_id: str, name: str, arguments: Any, agent: str | None = None, /, **data: Any
-    ) -> Events:
+    def asks(self, call_id: str, name: str, arguments: Any, agent: str | None = None, /, **data: Any) -> Events:
         request = {"toolCallId": call_id, "name": name, "arguments": arguments}
         return self.says("", agent, toolRequests=[request], **data)
 

@@ -74,9 +74,7 @@ def system(uuid: str, subtype: str, content: Any, **fields: Any) -> Record:
 
 
 def queued(uuid: str, prompt: Any, **attachment: Any) -> Record:
-    return chain(
-        "attachment", uuid, None, attachment={"type": "queued_command", "prompt": prompt} | attachment
-    )
+    return chain("attachment", uuid, None, attachment={"type": "queued_command", "prompt": prompt} | attachment)
 
 
 def agent_progress(uuid: str, agent_id: str, call: str, *inner: Record) -> Record:

@@ -229,9 +229,7 @@ def test_result_written_before_its_call_is_joined_to_it(tmp_path: Path) -> None:
 
 
 def test_result_whose_call_never_comes_is_a_tool_message(tmp_path: Path) -> None:
-    (lone, answer) = messages(
-        tmp_path, user("1", [tool_result("t9", "left over")]), assistant("2", text("so"))
-    )
+    (lone, answer) = messages(tmp_path, user("1", [tool_result("t9", "left over")]), assistant("2", text("so")))
     assert (lone.role, lone.uuid, [c.result for c in lone.tool_calls]) == (Role.TOOL, "1", ["left over"])
     assert answer.text == "so"
 
@@ -243,9 +241,7 @@ def test_result_still_waiting_for_its_call_at_the_end_is_counted(tmp_path: Path)
 
 
 def test_text_beside_a_result_is_a_message_of_its_own(tmp_path: Path) -> None:
-    found = messages(
-        tmp_path, assistant("1", tool_use("t1")), user("2", [tool_result("t1"), text("stop there")])
-    )
+    found = messages(tmp_path, assistant("1", tool_use("t1")), user("2", [tool_result("t1"), text("stop there")]))
     assert said(found) == [("assistant", ""), ("user", "stop there")]
 
 
@@ -305,9 +301,7 @@ def test_images_are_named_without_their_bytes_and_unknown_blocks_are_counted(tmp
     reading = read(
         tmp_path,
         user("1", [text("see"), image]),
-        assistant(
-            "2", {"type": "redacted_thinking", "data": "zzz"}, {"type": "fallback"}, thinking(""), text("ok")
-        ),
+        assistant("2", {"type": "redacted_thinking", "data": "zzz"}, {"type": "fallback"}, thinking(""), text("ok")),
         assistant("3", tool_use("t", "Upload", data="A" * 9000)),
     )
     prompt, answer, upload = reading.transcripts[0].messages

@@ -80,9 +80,7 @@ def test_relocated_session_belongs_to_its_new_folder(tmp_path: Path) -> None:
 def test_bookkeeping_is_kept_as_facts_and_the_last_record_of_a_kind_holds(tmp_path: Path) -> None:
     found = transcript(
         tmp_path,
-        user(
-            "1", "a", entrypoint="cli", thinkingMetadata={"level": "high", "disabled": False, "triggers": []}
-        ),
+        user("1", "a", entrypoint="cli", thinkingMetadata={"level": "high", "disabled": False, "triggers": []}),
         {"type": "tag", "tag": "old"},
         {"type": "tag", "tag": "billing"},
         {"type": "agent-setting", "agentSetting": "security-reviewer"},
@@ -96,9 +94,7 @@ def test_bookkeeping_is_kept_as_facts_and_the_last_record_of_a_kind_holds(tmp_pa
         "agent_setting": "security-reviewer",
         "worktree": {"worktreeBranch": "wt"},
     }
-    assert found.messages[0].extensions == {
-        "thinking_metadata": {"level": "high", "disabled": False, "triggers": []}
-    }
+    assert found.messages[0].extensions == {"thinking_metadata": {"level": "high", "disabled": False, "triggers": []}}
 
 
 def test_unknown_record_types_are_counted_and_do_no_harm(tmp_path: Path) -> None:
@@ -232,9 +228,7 @@ def test_session_without_any_time_names_its_files(tmp_path: Path) -> None:
 
 
 def test_synthetic_message_has_no_model_and_no_usage(tmp_path: Path) -> None:
-    (found,) = messages(
-        tmp_path, assistant("1", text("No response requested."), message={"model": "<synthetic>"})
-    )
+    (found,) = messages(tmp_path, assistant("1", text("No response requested."), message={"model": "<synthetic>"}))
     assert (found.text, found.model, found.usage) == ("No response requested.", None, None)
 
 

@@ -181,9 +181,7 @@ def test_workflow_journal_beside_sub_agents_is_no_conversation(tmp_path: Path) -
     path = agents_in(tmp_path, f"{SESSION}/subagents/workflow")
     write(path.parent / "journal.jsonl", user("x", "not said"))
     found = CLAUDE.discover(tmp_path / ".claude")
-    assert [(p.name, r) for p, r in found.passed] == [
-        ("journal.jsonl", "a workflow's journal, not a conversation")
-    ]
+    assert [(p.name, r) for p, r in found.passed] == [("journal.jsonl", "a workflow's journal, not a conversation")]
     assert len(all_transcripts(tmp_path / ".claude")) == 2
 
 
@@ -245,9 +243,7 @@ def test_session_id_with_dots_and_slashes_leads_nowhere(tmp_path: Path) -> None:
 
 
 def spilled_result(tmp_path: Path, saved: str) -> str | None:
-    preview = (
-        f"<persisted-output>\nOutput too large (1 MB). Full output saved to: {saved}\n\nPreview:\nfirst\n"
-    )
+    preview = f"<persisted-output>\nOutput too large (1 MB). Full output saved to: {saved}\n\nPreview:\nfirst\n"
     reading = read(tmp_path, assistant("1", tool_use("t1")), user("2", [tool_result("t1", preview)]))
     (call,) = reading.transcripts[0].messages[0].tool_calls
     return None if call.result == preview else call.result
@@ -269,9 +265,7 @@ def test_spilled_result_is_read_whole_from_the_sessions_own_folder(tmp_path: Pat
     assert spilled_result(tmp_path, moved) == "first\nlast"
 
 
-@pytest.mark.parametrize(
-    "saved", ["../secret.txt", "/etc/hostname", "tool-results/..", "tool-results/", "x\0y"]
-)
+@pytest.mark.parametrize("saved", ["../secret.txt", "/etc/hostname", "tool-results/..", "tool-results/", "x\0y"])
 def test_spilled_path_outside_is_not_followed(tmp_path: Path, saved: str) -> None:
     folder = results_folder(tmp_path)
     (folder.parent / "secret.txt").write_text("secret")

@@ -130,9 +130,7 @@ def test_message_texts_only_grow_with_the_file(tmp_path: Path) -> None:
     whole = read_bytes(tmp_path, lines(RECORDS)).transcripts[0].messages
     for count in range(len(RECORDS)):
         reading = read_bytes(tmp_path, lines(RECORDS[:count]))
-        for some, full in zip(
-            reading.transcripts[0].messages if reading.transcripts else (), whole, strict=False
-        ):
+        for some, full in zip(reading.transcripts[0].messages if reading.transcripts else (), whole, strict=False):
             assert full.text.startswith(some.text)
             assert [c.id for c in full.tool_calls][: len(some.tool_calls)] == [c.id for c in some.tool_calls]
 
@@ -149,16 +147,7 @@ def test_image_of_60_mb_in_one_line_is_named_and_the_rest_is_read(tmp_path: Path
 
 def test_damaged_lines_keep_everything_around_them(tmp_path: Path) -> None:
     first, second, third, last = (lines([user(str(n), f"prompt {n}")]) for n in range(1, 5))
-    data = (
-        first
-        + b"\0" * 512
-        + b"\n"
-        + second.rstrip()
-        + third
-        + b'{"type":"user"\n'
-        + b"\xff\xfe\n"
-        + last[:-30]
-    )
+    data = first + b"\0" * 512 + b"\n" + second.rstrip() + third + b'{"type":"user"\n' + b"\xff\xfe\n" + last[:-30]
     reading = read_bytes(tmp_path, data)
     assert [m.text for m in reading.transcripts[0].messages] == ["prompt 1", "prompt 2", "prompt 3"]
     assert [number for number, _ in reading.bad_lines] == [2, 4, 5]
@@ -174,15 +163,11 @@ ODD = st.one_of(
     st.just(10**30),
     st.floats(),
     st.text(max_size=8),
-    st.sampled_from(
-        ["../../x", "t1", "m1", "u1", "<command-name>", "<persisted-output>\nFull output saved to: /x"]
-    ),
+    st.sampled_from(["../../x", "t1", "m1", "u1", "<command-name>", "<persisted-output>\nFull output saved to: /x"]),
     st.just([]),
     st.just({}),
     st.lists(st.none() | st.integers() | st.text(max_size=3) | st.just({"type": "text"}), max_size=3),
-    st.dictionaries(
-        st.sampled_from(["type", "text", "content", "id", "x"]), st.integers() | st.none(), max_size=3
-    ),
+    st.dictionaries(st.sampled_from(["type", "text", "content", "id", "x"]), st.integers() | st.none(), max_size=3),
 )
 
 
@@ -228,11 +213,7 @@ def test_wrong_type_in_any_field_never_raises_and_all_can_be_stored(
 
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(
-    st.lists(
-        st.dictionaries(
-            st.sampled_from(["display", "pastedContents", "timestamp", "project", "sessionId"]), ODD
-        )
-    )
+    st.lists(st.dictionaries(st.sampled_from(["display", "pastedContents", "timestamp", "project", "sessionId"]), ODD))
 )
 def test_history_of_wrong_types_never_raises(tmp_path: Path, records: list[dict[str, Any]]) -> None:
     path = tmp_path / "history.jsonl"

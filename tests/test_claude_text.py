@@ -30,9 +30,7 @@ from agent_journal.session import Attachment, Role, derive
         ("<task-notification>done</task-notification>", "<task-notification>done</task-notification>"),
     ],
 )
-def test_injected_user_text_is_kept_as_meta_and_titles_nothing(
-    tmp_path: Path, content: str, shown: str
-) -> None:
+def test_injected_user_text_is_kept_as_meta_and_titles_nothing(tmp_path: Path, content: str, shown: str) -> None:
     found = transcript(tmp_path, user("1", content), user("2", "real prompt"))
     assert [(m.text, m.is_meta) for m in found.messages] == [(shown, True), ("real prompt", False)]
     assert derive(found.session, found.messages).title == "real prompt"
@@ -72,14 +70,10 @@ def test_system_records_are_meta_but_a_recap_is_to_be_read(tmp_path: Path) -> No
     reading = read(
         tmp_path,
         user("0", "hi"),
-        system(
-            "1", "local_command", "<command-name>/rename</command-name><command-args>cart bug</command-args>"
-        ),
+        system("1", "local_command", "<command-name>/rename</command-name><command-args>cart bug</command-args>"),
         system("2", "away_summary", "You fixed the cart."),
         system("3", "turn_duration", None),
-        chain(
-            "system", "4", None, subtype="api_error", level="error", error={"status": 529, "message": "busy"}
-        ),
+        chain("system", "4", None, subtype="api_error", level="error", error={"status": 529, "message": "busy"}),
     )
     found = reading.transcripts[0].messages[1:]
     assert [(m.text, m.is_meta, m.is_error) for m in found] == [

@@ -51,9 +51,7 @@ def refusal(home: Path, text: str) -> str:
 def test_without_a_file_the_defaults_hold_and_nothing_is_written(tmp_path: Path) -> None:
     assert loaded(tmp_path) == Config(
         Storage(tmp_path / ".agent-journal" / "index", (), NO_SOURCES, False, frozenset()),
-        Index(
-            writer_memory_mb=64, vector_precision="f16", thinking=True, tool_output_chars=20_000, exclude=()
-        ),
+        Index(writer_memory_mb=64, vector_precision="f16", thinking=True, tool_output_chars=20_000, exclude=()),
         Vector(enabled=True, model_path=tmp_path / ".chats" / "models", fallback="hash"),
         Search(default_mode="hybrid", default_context=3, max_results=20, clip_chars=600),
         Export(default_format="html", html_theme="dark", include_tool_calls=True),
@@ -143,9 +141,7 @@ def test_only_turns_discovery_off_for_every_agent(home: Path) -> None:
 
 
 def test_empty_environment_variables_count_as_unset(home: Path) -> None:
-    assert loaded(
-        home, "", AJ_HOME="", AJ_INDEX_PATH="", AJ_CLAUDE_PATH="", AJ_CODEX_PATH=os.pathsep
-    ) == loaded(home)
+    assert loaded(home, "", AJ_HOME="", AJ_INDEX_PATH="", AJ_CLAUDE_PATH="", AJ_CODEX_PATH=os.pathsep) == loaded(home)
 
 
 def test_relative_paths_in_the_environment_start_at_the_current_folder_and_globs_stay(
@@ -207,8 +203,7 @@ TABLES = "[storage], [storage.sources], [index], [index.vector], [search], [expo
         ("max_results = 3\n", ", line 1: unknown key max_results; did you mean search.max_results?"),
         (
             "[search]\nzzz = 3\n",
-            ", line 2: unknown key search.zzz; "
-            "[search] has default_mode, default_context, max_results, clip_chars",
+            ", line 2: unknown key search.zzz; [search] has default_mode, default_context, max_results, clip_chars",
         ),
         ("zzz = 3\n", f", line 1: unknown key zzz; the tables are {TABLES}"),
         (
@@ -267,8 +262,7 @@ PATTERNS = "a path, a glob or a list of them"
         ),
         (
             "[index]\nlucene_ram_buffer_mb = 64\nwriter_memory_mb = 64\n",
-            ", line 3: index.lucene_ram_buffer_mb is the old name of index.writer_memory_mb; "
-            "keep one of them",
+            ", line 3: index.lucene_ram_buffer_mb is the old name of index.writer_memory_mb; keep one of them",
         ),
         (
             '[search]\ndefault_mode = "Hybird"\n',
@@ -389,18 +383,14 @@ def test_lines_are_right_past_comments_strings_and_brackets() -> None:
 
 
 NAMES = st.text("ab.#\"'[]= ", min_size=1, max_size=4)
-VALUES = st.sampled_from(
-    ["1", '"#"', "'['", "[\n 1, # ]\n 2]", '"""\n[a]\nb = 1\n"""', "'''\n'\n'''", "{ a = 1 }"]
-)
+VALUES = st.sampled_from(["1", '"#"', "'['", "[\n 1, # ]\n 2]", '"""\n[a]\nb = 1\n"""', "'''\n'\n'''", "{ a = 1 }"])
 
 
 @given(
     st.dictionaries(NAMES, st.dictionaries(NAMES, VALUES, max_size=4), max_size=4),
     st.sampled_from(["", "\n", "# x\n"]),
 )
-def test_line_of_any_key_is_the_line_it_was_written_on(
-    tables: dict[str, dict[str, str]], between: str
-) -> None:
+def test_line_of_any_key_is_the_line_it_was_written_on(tables: dict[str, dict[str, str]], between: str) -> None:
     text = ""
     lines: dict[tuple[str, ...], int] = {}
     for table, values in tables.items():
@@ -450,8 +440,7 @@ def test_values_are_read_by_dotted_key(home: Path) -> None:
         ("", f'unknown key ""; the tables are {TABLES}'),
         (
             "export",
-            "export is a table; its keys are "
-            "export.default_format, export.html_theme, export.include_tool_calls",
+            "export is a table; its keys are export.default_format, export.html_theme, export.include_tool_calls",
         ),
     ],
 )
@@ -498,9 +487,7 @@ def test_origins_name_every_key(home: Path) -> None:
 def test_every_key_has_a_type_and_one_sentence_of_help() -> None:
     settings = keys(AGENTS)
     assert len({s.key for s in settings}) == len(settings)
-    assert [
-        s.key for s in settings if not re.fullmatch(r"\S.*[.\]]", s.help) or "\n" in s.help or not s.type
-    ] == []
+    assert [s.key for s in settings if not re.fullmatch(r"\S.*[.\]]", s.help) or "\n" in s.help or not s.type] == []
     assert {s.key: s.default for s in settings}["storage.index_path"] == "~/.agent-journal/index"
 
 
@@ -661,9 +648,7 @@ def test_set_through_a_link_changes_the_file_it_points_to(tmp_path: Path) -> Non
         ("storage.sources.cursor = '/old' # x\n", 'storage.sources.cursor = "/c" # x\n'),
     ],
 )
-def test_set_in_dotted_keys_and_inline_tables_keeps_every_other_value(
-    tmp_path: Path, text: str, expected: str
-) -> None:
+def test_set_in_dotted_keys_and_inline_tables_keeps_every_other_value(tmp_path: Path, text: str, expected: str) -> None:
     path = tmp_path / "config.toml"
     path.write_text(text)
     assert after_set(path, "storage.sources.cursor", "/c") == expected
@@ -745,9 +730,7 @@ def test_init_never_overwrites(tmp_path: Path) -> None:
     path.write_text("mine")
     with pytest.raises(BadConfig) as caught:
         config.init(path)
-    assert caught.value.message == (
-        f"{path} already exists; edit it, or change one key with `aj config set KEY VALUE`"
-    )
+    assert caught.value.message == (f"{path} already exists; edit it, or change one key with `aj config set KEY VALUE`")
     assert path.read_text() == "mine"
 
 

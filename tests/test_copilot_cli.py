@@ -90,8 +90,7 @@ def test_prompt_keeps_raw_text_attachments_and_injected_context_apart() -> None:
         agent_version="1.0.63",
         extensions={
             "agent_mode": "interactive",
-            "transformed": "<current_datetime>2026-04-01T08:00:02Z</current_datetime>\n\n"
-            "Why does checkout fail?",
+            "transformed": "<current_datetime>2026-04-01T08:00:02Z</current_datetime>\n\nWhy does checkout fail?",
         },
     )
 
@@ -224,9 +223,7 @@ def test_bad_line_in_the_middle_loses_one_line(tmp_path: Path) -> None:
 
 
 def test_lone_surrogates_become_writable_text(tmp_path: Path) -> None:
-    log = (
-        Events().start("id-\ud83d").user("broken \ud83d emoji").asks("c\udc00", "bash", {"command": "\ud83d"})
-    )
+    log = Events().start("id-\ud83d").user("broken \ud83d emoji").asks("c\udc00", "bash", {"command": "\ud83d"})
     log.done("c\udc00", "\udfff")
     log.write(tmp_path, "s")
     (transcript,) = read(tmp_path).transcripts
@@ -350,9 +347,7 @@ def test_detached_session_names_its_parent(tmp_path: Path) -> None:
         (b"", (None, None)),
     ],
 )
-def test_workspace_yaml_of_any_shape(
-    tmp_path: Path, yaml: bytes, expected: tuple[str | None, str | None]
-) -> None:
+def test_workspace_yaml_of_any_shape(tmp_path: Path, yaml: bytes, expected: tuple[str | None, str | None]) -> None:
     path = Events().start(context=None).user("hi").write(tmp_path)
     path.with_name("workspace.yaml").write_bytes(yaml)
     session = read(tmp_path).transcripts[0].session
@@ -361,8 +356,6 @@ def test_workspace_yaml_of_any_shape(
 
 def test_trusted_folder_serves_where_no_folder_is_recorded(tmp_path: Path) -> None:
     log = Events().start(context=None)
-    log.add(
-        "session.info", infoType="folder_trust", message="Folder /srv/shop has been added to trusted folders."
-    )
+    log.add("session.info", infoType="folder_trust", message="Folder /srv/shop has been added to trusted folders.")
     log.user("hi").write(tmp_path)
     assert read(tmp_path).transcripts[0].session.workspace == "/srv/shop"

@@ -87,9 +87,7 @@ def test_missing_root_is_empty(tmp_path: Path) -> None:
     assert (discovery.sources, discovery.passed, discovery.unlisted) == ([], [], [])
 
 
-@pytest.mark.parametrize(
-    ("flat_time", "winner"), [(5, "a/events.jsonl"), (10, "a/events.jsonl"), (20, "a.jsonl")]
-)
+@pytest.mark.parametrize(("flat_time", "winner"), [(5, "a/events.jsonl"), (10, "a/events.jsonl"), (20, "a.jsonl")])
 def test_session_in_both_layouts_is_read_once(tmp_path: Path, flat_time: int, winner: str) -> None:
     os.utime(log(tmp_path / "a" / "events.jsonl"), (10, 10))
     os.utime(log(tmp_path / "a.jsonl"), (flat_time, flat_time))
@@ -171,9 +169,7 @@ def test_name_that_is_not_utf8_is_still_a_session(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="everything is readable here")
 @pytest.mark.parametrize("mode", [0o000, 0o400])
-@pytest.mark.parametrize(
-    "closed", [".copilot", ".copilot/session-state", f".copilot/session-state/{SESSION}"]
-)
+@pytest.mark.parametrize("closed", [".copilot", ".copilot/session-state", f".copilot/session-state/{SESSION}"])
 def test_folder_without_permission_is_unlisted_not_gone(tmp_path: Path, closed: str, mode: int) -> None:
     log(tmp_path / ".copilot" / "session-state" / SESSION / "events.jsonl")
     log(tmp_path / ".copilot" / "session-state" / "flat.jsonl")

@@ -28,10 +28,7 @@ def identity(message: Message) -> tuple[Any, ...]:
 
 
 def places(message: Message) -> list[tuple[Any, ...]]:
-    return [
-        (type(b), b.uuid, b.parent_uuid, getattr(b, "text", None), getattr(b, "id", None))
-        for b in message.blocks
-    ]
+    return [(type(b), b.uuid, b.parent_uuid, getattr(b, "text", None), getattr(b, "id", None)) for b in message.blocks]
 
 
 def assert_prefix(cut: Reading, whole: Reading) -> None:
@@ -88,17 +85,10 @@ def test_real_logs_lose_no_prompt_answer_thought_or_result() -> None:
 # Wrong types: whatever a field holds, a log is read or called unreadable.
 
 junk: st.SearchStrategy[Any] = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats()
-    | st.text(max_size=8)
-    | st.sampled_from(["e1", "call_1"]),
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8) | st.sampled_from(["e1", "call_1"]),
     lambda inner: (
         st.lists(inner, max_size=3)
-        | st.dictionaries(
-            st.sampled_from(["type", "text", "content", "message", "path", "usage"]), inner, max_size=3
-        )
+        | st.dictionaries(st.sampled_from(["type", "text", "content", "message", "path", "usage"]), inner, max_size=3)
     ),
     max_leaves=6,
 )
@@ -122,9 +112,7 @@ EVERY_LINE = [
     *map(json.loads, (FIXTURES / "session-state" / SESSION / "events.jsonl").read_text().splitlines()),
 ]
 OLD = json.loads((FIXTURES / "history-session-state" / "session_9a1b_1759276800000.json").read_text())
-RELAXED = settings(
-    deadline=None, max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+RELAXED = settings(deadline=None, max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @RELAXED

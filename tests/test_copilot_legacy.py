@@ -53,12 +53,7 @@ def test_legacy_chat_serves_where_there_is_no_timeline(tmp_path: Path) -> None:
 
 def test_imported_legacy_session_of_the_same_id_comes_first(tmp_path: Path) -> None:
     old = {"sessionId": "9a", "timeline": [{"id": "t1", "type": "user", "text": "hi"}]}
-    log = (
-        Events()
-        .add("session.import_legacy", legacySession=old, sourceFile="/x.json")
-        .start("9a")
-        .says("back")
-    )
+    log = Events().add("session.import_legacy", legacySession=old, sourceFile="/x.json").start("9a").says("back")
     log.write(tmp_path, "9a")
     (transcript,) = read(tmp_path).transcripts
     assert [(m.uuid, m.text) for m in transcript.messages] == [("t1", "hi"), ("e3", "back")]

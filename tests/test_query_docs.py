@@ -29,9 +29,7 @@ def table(header: str) -> list[list[str]]:
     return [[cell.strip() for cell in row.removeprefix("|").removesuffix("|").split("|")] for row in rows]
 
 
-EXAMPLES = [
-    (query.strip("`"), finds, misses) for query, finds, misses in table("query | finds | does not find")
-]
+EXAMPLES = [(query.strip("`"), finds, misses) for query, finds, misses in table("query | finds | does not find")]
 
 
 def names(cell: str) -> set[str]:

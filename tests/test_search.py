@@ -218,9 +218,7 @@ def test_a_message_that_a_fork_copied_is_one_hit_that_names_both(journal: Journa
     session(journal, "first", *shared)
     session(journal, "second", *shared, user("u2", "and on", timestamp="2026-03-03T00:00:00Z"))
     answer = journal.search("needle")
-    assert [(m.session.session.id, m.also_in) for m in answer.matches] == [
-        ("first", (Place("claude-code:second", 1),))
-    ]
+    assert [(m.session.session.id, m.also_in) for m in answer.matches] == [("first", (Place("claude-code:second", 1),))]
     assert answer.total.messages == 1
     only = journal.search("needle session:second")
     assert [m.session.session.id for m in only.matches] == ["second"]

@@ -52,9 +52,7 @@ def test_derived_facts_of_a_small_session() -> None:
         [
             said(Role.USER, "<local-command-caveat>…", is_meta=True, at=AT),
             said(Role.USER, "# Why does checkout fail?", at=AT + timedelta(seconds=2)),
-            Message(
-                Role.ASSISTANT, (failed, unanswered), api_id="m1", usage=usage, at=AT + timedelta(seconds=90)
-            ),
+            Message(Role.ASSISTANT, (failed, unanswered), api_id="m1", usage=usage, at=AT + timedelta(seconds=90)),
             said(Role.USER, "sub-agent's prompt", is_sidechain=True, at=AT + timedelta(seconds=30)),
         ],
     )
@@ -122,9 +120,7 @@ def test_usage_repeated_on_streamed_records_counts_once_with_the_largest_output(
     def answer(api_id: str | None, out: int) -> Message:
         return Message(Role.ASSISTANT, (), api_id=api_id, usage=Usage(input_tokens=4, output_tokens=out))
 
-    found = list(
-        usage_once([answer("m1", 2), answer("m1", 159), answer("m1", 3), answer(None, 7), answer(None, 7)])
-    )
+    found = list(usage_once([answer("m1", 2), answer("m1", 159), answer("m1", 3), answer(None, 7), answer(None, 7)]))
     assert sorted(u.output_tokens for u in found) == [7, 7, 159]
 
 
@@ -137,9 +133,7 @@ def test_only_spoken_main_thread_user_text_is_human() -> None:
 
 
 def test_text_and_thinking_are_joined_by_an_empty_line_apart_from_each_other() -> None:
-    message = Message(
-        Role.ASSISTANT, (Thinking("t1"), Text("a"), ToolCall("1", "Bash"), Text("b"), Thinking("t2"))
-    )
+    message = Message(Role.ASSISTANT, (Thinking("t1"), Text("a"), ToolCall("1", "Bash"), Text("b"), Thinking("t2")))
     assert (message.text, message.thinking) == ("a\n\nb", "t1\n\nt2")
 
 

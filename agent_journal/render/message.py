@@ -3,30 +3,23 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from functools import singledispatch
 from typing import Any
 
 from agent_journal.render.clean import clean_line, clean_text
 from agent_journal.render.style import Look
-from agent_journal.render.width import cut, wrap
-from agent_journal.session import Attachment, Block, Message, StoredMessage, Text, Thinking, ToolCall
+from agent_journal.render.width import cut, cut_start, wrap
+from agent_journal.session import Attachment, Block, Message, StoredMessage, Text, Thinking, ToolCall, prompt_title
 
 TEXT_LINES = 20  # of a message that is not shown whole
 RESULT_LINES = 3
 GIST_CHARS = 400  # more than a line can show; keeps a megabyte of text from being cleaned for one line
-# The argument that says what a call is about, most telling first.
-_TELLING = (
-    "command",
-    "file_path",
-    "path",
-    "pattern",
-    "query",
-    "url",
-    "description",
-    "prompt",
-    "notebook_path",
-)
+ABOUT_COLUMNS = 60
+# The argument that says what a call is about, most telling first. Of paths the end tells most.
+PATHS = ("file_path", "path", "notebook_path")
+TELLING = ("command", "pattern", "query", "url", *PATHS, "description", "prompt")
 
 
 def label(stored: StoredMessage) -> str:
@@ -38,8 +31,8 @@ def gist(message: Message) -> str:
     """A message in one line: what was said, else what was done, else what was thought."""
     said = clean_line(message.text[:GIST_CHARS])
     if said:
-        return said
-    done = " ".join(f"[{call_gist(call)}]" for call in message.tool_calls[:5])
+        return (prompt_title(said) or said) if said.startswith("<") else said
+    done = " ".join(f"[{call_gist(call, message.cwd)}]" for call in message.tool_calls[:5])
     if done:
         return done
     thought = clean_line(message.thinking[:GIST_CHARS])
@@ -48,19 +41,23 @@ def gist(message: Message) -> str:
     return " ".join(_attached(b) for b in message.blocks if isinstance(b, Attachment)) or "(empty)"
 
 
-def call_gist(call: ToolCall) -> str:
-    about = clean_line(_about(call.arguments)[:GIST_CHARS])
-    failed = " (failed)" if call.success is False else ""
-    return f"{clean_line(call.name)}{' ' if about else ''}{cut(about, 60)}{failed}"
+def call_gist(call: ToolCall, cwd: str | None) -> str:
+    """Name and what it is about; paths as seen from the folder it ran in."""
+    name, about = _about(call.arguments)
+    about = clean_line(about[:GIST_CHARS])
+    if cwd and len(cwd) > 1:
+        about = re.sub(re.escape(clean_line(cwd)) + r"[/\\](?=[\w.])", "", about)
+    about = (cut_start if name in PATHS else cut)(about, ABOUT_COLUMNS)
+    return " ".join(filter(None, (clean_line(call.name), "(failed)" * (call.success is False), about)))
 
 
-def _about(arguments: Any) -> str:
+def _about(arguments: Any) -> tuple[str, str]:
     if isinstance(arguments, str):
-        return arguments
+        return "", arguments
     if not isinstance(arguments, dict):
-        return ""
-    found = (arguments[name] for name in _TELLING if isinstance(arguments.get(name), str))
-    return next(found, "")
+        return "", ""
+    found = ((name, arguments[name]) for name in TELLING if isinstance(arguments.get(name), str))
+    return next(found, ("", ""))
 
 
 def _attached(block: Attachment) -> str:

@@ -31,6 +31,14 @@ def cut(text: str, width: int) -> str:
     return text[: _fitting(text, 0, max(width - 1, 0))] + "…"
 
 
+def cut_start(text: str, width: int) -> str:
+    """As `cut`, but keeps the end: of a path, the name."""
+    if columns(text) <= width:
+        return text
+    backwards = text[::-1]
+    return "…" + backwards[: _fitting(backwards, 0, max(width - 1, 0))][::-1]
+
+
 def _fitting(text: str, start: int, width: int) -> int:
     """Where the characters from `start` on stop fitting into `width` columns."""
     used = 0

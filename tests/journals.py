@@ -1,0 +1,152 @@
+"""Journals to test with: a HOME in a temporary folder, the agents' files in it, and everything that is stored."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import logs
+
+from agent_journal.answer import Answer
+from agent_journal.config import load
+from agent_journal.connectors.registry import SOURCE_KEYS
+from agent_journal.index.store import DATABASE
+from agent_journal.index.sync import SyncReport
+from agent_journal.search import Journal
+from agent_journal.session import Derived, Message, Session
+
+SHARED_HOME = Path(__file__).parents[1].parent / "shared" / "data" / "home"
+
+# (id, ordinal, message, vanished) of each message.
+Stored = tuple[int, int, Message, bool]
+
+
+@dataclass(frozen=True)
+class Home:
+    """A person's home folder with a journal in it."""
+
+    path: Path
+    variables: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def environ(self) -> dict[str, str]:
+        return {"HOME": str(self.path), "AJ_HOME": str(self.path / ".agent-journal")} | self.variables
+
+    @property
+    def index(self) -> Path:
+        return self.path / ".agent-journal" / "index"
+
+    @property
+    def database(self) -> Path:
+        return self.index / DATABASE
+
+    @contextmanager
+    def journal(self) -> Iterator[Journal]:
+        with Journal.open(load(self.environ, SOURCE_KEYS), self.environ) as journal:
+            yield journal
+
+    def configure(self, text: str) -> None:
+        file = self.path / ".agent-journal" / "config.toml"
+        file.parent.mkdir(exist_ok=True, mode=0o700)
+        file.write_text(text)
+
+    # --- the agents' files -------------------------------------------------------------------------------
+
+    def claude_path(self, name: str = logs.SESSION, project: str = logs.PROJECT) -> Path:
+        return self.path / ".claude" / "projects" / project / f"{name}.jsonl"
+
+    def claude(self, *records: Mapping[str, Any], name: str = logs.SESSION, project: str = logs.PROJECT) -> Path:
+        return logs.write(self.claude_path(name, project), *records)
+
+    def copilot_path(self, name: str) -> Path:
+        return self.path / ".copilot" / "session-state" / name / "events.jsonl"
+
+    def history(self, *records: Mapping[str, Any]) -> Path:
+        return logs.write(self.path / ".claude" / "history.jsonl", *records)
+
+    # --- one step each -----------------------------------------------------------------------------------
+
+    def reindex(self, **options: Any) -> SyncReport:
+        with self.journal() as journal:
+            return journal.reindex(**options)
+
+    def search(self, query: str, **options: Any) -> Answer:
+        with self.journal() as journal:
+            return journal.search(query, **options)
+
+    def stored(self) -> dict[str, list[Stored]]:
+        with self.journal() as journal:
+            return stored(journal)
+
+    def aj(self, *arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
+        """The real program, to its end."""
+        return subprocess.run(
+            self.command(*arguments), env=self.process_environ, capture_output=True, text=True, timeout=60, **options
+        )
+
+    def start(self, *arguments: str, **options: Any) -> subprocess.Popen[str]:
+        """The real program, still running."""
+        pipe = subprocess.PIPE
+        return subprocess.Popen(
+            self.command(*arguments), env=self.process_environ, stdout=pipe, stderr=pipe, text=True, **options
+        )
+
+    @staticmethod
+    def command(*arguments: str) -> list[str]:
+        return [sys.executable, "-m", "agent_journal", *arguments]
+
+    @property
+    def process_environ(self) -> dict[str, str]:
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("AJ_", "CLAUDE", "COPILOT"))}
+        return kept | self.environ
+
+
+def stored(journal: Journal) -> dict[str, list[Stored]]:
+    """Every message by its session's key."""
+    _, sessions = journal.store.newest_sessions(100_000)
+    return {
+        s.session.key: [(m.id, m.ordinal, m.message, m.vanished) for m in journal.messages(s)]
+        for s in sorted(sessions, key=lambda s: s.session.key)
+    }
+
+
+def facts(journal: Journal) -> dict[str, tuple[Session, Derived, bool]]:
+    """Every session by its key, without what depends on the order of reading."""
+    _, sessions = journal.store.newest_sessions(100_000)
+    return {s.session.key: (s.session, s.derived, s.gone) for s in sorted(sessions, key=lambda s: s.session.key)}
+
+
+def without_ids(found: dict[str, list[Stored]]) -> dict[str, list[tuple[int, Message, bool]]]:
+    return {key: [(ordinal, message, gone) for _, ordinal, message, gone in rows] for key, rows in found.items()}
+
+
+def ids(found: dict[str, list[Stored]]) -> dict[tuple[str, int], int]:
+    return {(key, ordinal): number for key, rows in found.items() for number, ordinal, _, _ in rows}
+
+
+def contents(journal: Journal) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Everything stored that two journals of the same files must have in common."""
+    return facts(journal), without_ids(stored(journal))
+
+
+def hits(answer: Answer) -> list[tuple[str, int, str, tuple[tuple[str, int], ...]]]:
+    """What was found, in an order that does not depend on scores that tie."""
+    return sorted(
+        (m.session.session.key, m.message.ordinal, m.snippet.text, tuple((p.session, p.ordinal) for p in m.also_in))
+        for m in answer.matches
+    )
+
+
+def tree(folder: Path) -> dict[str, tuple[int, int, bytes]]:
+    """Every file below a folder: mode, modification time, content."""
+    return {
+        str(path.relative_to(folder)): (path.stat().st_mode, path.stat().st_mtime_ns, path.read_bytes())
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
