@@ -146,7 +146,7 @@ class Intake:
             if not row.vanished:
                 self.db.execute("UPDATE message SET vanished = 1 WHERE id = ?", (row.id,))
             body = self.db.execute("SELECT body FROM message WHERE id = ?", (row.id,)).fetchone()[0]
-            kept.append((row.ordinal, row.id, codec.message_of(body)))
+            kept.append((row.ordinal, row.id, self.store.message_of(body)))
         if lost:
             kept.sort(key=lambda k: k[0])
         return [(number, message) for _, number, message in kept], bool(lost)
@@ -164,7 +164,7 @@ class Intake:
             "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 session, ordinal, identity, digest, codec.hash64(packed), codec.prompt_of(message), seq,
-                codec.stored(packed),
+                self.store.bodies.stored(packed),
             ),
         )  # fmt: skip
         assert done.lastrowid is not None
@@ -177,7 +177,7 @@ class Intake:
         if codec.hash64(packed) == old.stamp:
             return message
         body = self.db.execute("SELECT body FROM message WHERE id = ?", (old.id,)).fetchone()[0]
-        message = merged_message(codec.message_of(body), message)
+        message = merged_message(self.store.message_of(body), message)
         packed, digest = codec.pack(message), codec.digest_of(message)
         stamp = codec.hash64(packed)
         if stamp == old.stamp:
@@ -187,7 +187,7 @@ class Intake:
             self.db.execute("UPDATE message SET changed_seq = ? WHERE digest = ?", (seq, old.digest))
         self.db.execute(
             "UPDATE message SET digest = ?, stamp = ?, prompt = ?, changed_seq = ?, body = ? WHERE id = ?",
-            (digest, stamp, codec.prompt_of(message), seq, codec.stored(packed), old.id),
+            (digest, stamp, codec.prompt_of(message), seq, self.store.bodies.stored(packed), old.id),
         )
         merged.messages_changed += 1
         return message

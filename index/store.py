@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from agent_journal.errors import JournalCorrupt, JournalError, JournalUnwritable, NoSuchSession, unwritable
 from agent_journal.index import codec, schema
-from agent_journal.session import StoredMessage, StoredSession
+from agent_journal.session import Message, StoredMessage, StoredSession
 
 DATABASE = "journal.db"
 BUSY_MS = 5000
@@ -84,6 +84,7 @@ class Store:
         self.folder = folder
         self.path = folder / DATABASE
         self.db = db
+        self._bodies: codec.Bodies | None = None
 
     @staticmethod
     def make_folder(folder: Path) -> None:
@@ -252,16 +253,45 @@ class Store:
 
     # --- messages ----------------------------------------------------------------------------------------
 
+    @property
+    def bodies(self) -> codec.Bodies:
+        if self._bodies is None:
+            found = self.rows("SELECT value FROM meta WHERE key = 'dictionary'")
+            self._bodies = codec.Bodies(_bytes(found[0][0]) if found else None)
+        return self._bodies
+
+    def learn(self, samples: Sequence[Message]) -> None:
+        """Take these messages as the pattern for compressing all later ones. Once in a journal's life."""
+        dictionary = codec.dictionary_of(samples)
+        if dictionary is not None:
+            self.rows("INSERT INTO meta VALUES ('dictionary', ?)", (dictionary,))
+            self.relearn()
+
+    def relearn(self) -> None:
+        """Look again for the dictionary: another process wrote it, or our transaction that did was undone."""
+        self._bodies = None
+
+    def message_of(self, body: bytes) -> Message:
+        if not self.bodies.readable(body):
+            self.relearn()
+        return self.bodies.message(body)
+
+    def _message(self, row: Sequence[object]) -> StoredMessage:
+        number, session, ordinal, body, vanished = row
+        message = self.message_of(_bytes(body))
+        return StoredMessage(int(str(number)), int(str(session)), int(str(ordinal)), message, bool(vanished))
+
     def messages(self, session: int, first: int = 1, last: int | None = None) -> list[StoredMessage]:
         found = self.rows(
             "SELECT id, session, ordinal, body, vanished FROM message "
             "WHERE session = ? AND ordinal BETWEEN ? AND ? ORDER BY ordinal",
             (session, first, last if last is not None else 2**62),
         )
-        return [_stored(row) for row in found]
+        return [self._message(row) for row in found]
 
     def message(self, number: int) -> StoredMessage:
-        return _stored(self.rows("SELECT id, session, ordinal, body, vanished FROM message WHERE id = ?", (number,))[0])
+        sql = "SELECT id, session, ordinal, body, vanished FROM message WHERE id = ?"
+        return self._message(self.rows(sql, (number,))[0])
 
     def context(self, at: StoredMessage, around: int) -> tuple[tuple[StoredMessage, ...], tuple[StoredMessage, ...]]:
         """The messages before and after one: a range read."""
@@ -290,10 +320,3 @@ class Store:
 def _bytes(value: object) -> bytes:
     assert isinstance(value, bytes)
     return value
-
-
-def _stored(row: Sequence[object]) -> StoredMessage:
-    number, session, ordinal, body, vanished = row
-    return StoredMessage(
-        int(str(number)), int(str(session)), int(str(ordinal)), codec.message_of(_bytes(body)), bool(vanished)
-    )

@@ -11,6 +11,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 
 import msgspec
@@ -28,6 +29,7 @@ Progress = Callable[[str, int, int, str], None]  # stage, done, total, what is b
 BATCH_BYTES = 8 * 2**20  # source bytes per transaction: what a crash makes us read again
 BATCH_SECONDS = 0.5
 COMMIT_SECONDS = 5.0  # searches beside a long run see what is in so far
+LEAST_SAMPLES, MOST_SAMPLES = 500, 3000  # messages to learn compression from; a small journal needs none
 BYTES_PER_SECOND = 8 * 2**20  # what reading and indexing are expected to do, for budgets
 
 
@@ -247,16 +249,26 @@ class Sync:
         with guarded(self.store.path):
             db.execute("BEGIN IMMEDIATE")
             try:
+                self._learn(pending)
                 for connector, source, failure, reading in pending:
                     self._write_one(connector, source, failure, reading)
             except BaseException:
                 db.execute("ROLLBACK")
+                self.store.relearn()
                 raise
             db.execute("COMMIT")
         writer.feed()
         if time.monotonic() - self.committed > COMMIT_SECONDS:
             writer.commit()
             self.committed = time.monotonic()
+
+    def _learn(self, pending: Sequence[tuple[Connector, Source, str, Reading]]) -> None:
+        if self.store.bodies.learnt:
+            return
+        said = (m for _, _, _, reading in pending for t in reading.transcripts for m in t.messages)
+        samples = list(islice(said, MOST_SAMPLES))
+        if len(samples) >= LEAST_SAMPLES:
+            self.store.learn(samples)
 
     def _write_one(self, connector: Connector, source: Source, failure: str, reading: Reading) -> None:
         transcripts = [t for t in reading.transcripts if not self._private(t.session.workspace)]
