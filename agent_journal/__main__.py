@@ -40,6 +40,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _fail(arguments, "interrupted", "interrupted", code=INTERRUPTED)
     except click.UsageError as error:
+        if type(error).__name__ == "NoArgsIsHelpError":  # a group without its command; click < 8.2 has no such error
+            sys.stdout.write(f"{error.format_message()}\n")
+            return FOUND
         return _fail(arguments, "usage", error.format_message(), _usage_hint(error, arguments))
     except click.Abort:
         return _fail(arguments, "interrupted", "interrupted", code=INTERRUPTED)

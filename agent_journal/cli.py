@@ -27,7 +27,7 @@ from agent_journal.cli_options import (
     asked,
     filtered,
 )
-from agent_journal.cli_output import FOUND, NOTHING, put, put_object, say
+from agent_journal.cli_output import FOUND, NOTHING, put, put_object, put_rows, say, say_object
 
 if TYPE_CHECKING:
     from agent_journal.config import Config
@@ -112,23 +112,20 @@ def search(
         )
         journal.remember(answer)
         clip = None if full else journal.config.search.clip_chars
-    if json and not ndjson:
-        from agent_journal.render.machine import answer_object
+    if json or ndjson:
+        from agent_journal.render import machine
 
-        put_object(answer_object(answer, clip))
+        if ndjson:
+            put_rows(machine.match_object(match, clip) for match in answer.matches)
+            say_object(machine.answer_facts(answer))
+        else:
+            put_object(machine.answer_object(answer, clip))
         return FOUND if answer.matches else NOTHING
+    from agent_journal.render.style import look_at
     from agent_journal.render.terminal import answer_lines, status_lines
 
-    if ndjson:
-        from agent_journal.render.machine import match_object
-
-        for match in answer.matches:
-            put_object(match_object(match, clip))
-    else:
-        from agent_journal.render.style import look_at
-
-        put(answer_lines(answer, look_at(sys.stdout), full=full))
-    say(status_lines(answer))
+    put(answer_lines(answer, look_at(sys.stdout), full=full))
+    say(status_lines(answer, look_at(sys.stderr)))
     return FOUND if answer.matches else NOTHING
 
 
@@ -183,19 +180,19 @@ def show(
         messages = _chosen(journal, stored, ordinal, context)
         clip = None if full else journal.config.search.clip_chars
     resume = _resume(stored)
+    named = frozenset([ordinal] if ordinal else [])
     if json:
         from agent_journal.render.machine import shown_object
 
-        put_object(shown_object(stored, messages, resume, clip))
+        put_object(shown_object(stored, messages, resume, clip, whole=named))
         return FOUND if messages else NOTHING
     from agent_journal.render.machine import resume_command
+    from agent_journal.render.sessions import session_head_lines, transcript_lines
     from agent_journal.render.style import look_at
-    from agent_journal.render.terminal import session_head_lines, transcript_lines
 
     look = look_at(sys.stdout)
-    whole = None if full else frozenset([ordinal] if ordinal else [])
     put(session_head_lines(stored, resume_command(resume), look))
-    put(transcript_lines(messages, look, whole=whole, tools=tools, thinking=thinking))
+    put(transcript_lines(messages, look, whole=None if full else named, tools=tools, thinking=thinking))
     return FOUND if messages else NOTHING
 
 
@@ -221,21 +218,21 @@ def sessions(
         page = journal.sessions(query, limit or LISTED, cursor=cursor)
     found = FOUND if page.sessions else NOTHING
     if json or ndjson:
-        from agent_journal.render.machine import listed_session, sessions_object
+        from agent_journal.render import machine
 
-        resumes = [_resume(stored) for stored in page.sessions]
-        if not ndjson:
-            put_object(sessions_object(page.total, page.sessions, resumes, page.next))
-            return found
-        for stored, resume in zip(page.sessions, resumes, strict=True):
-            put_object(listed_session(stored, resume))
-    else:
-        from agent_journal.render.style import look_at
-        from agent_journal.render.terminal import session_list_lines
+        listed = [machine.listed_session(stored, _resume(stored)) for stored in page.sessions]
+        if ndjson:
+            put_rows(listed)
+            say_object(machine.sessions_facts(page.total, page.next))
+        else:
+            put_object(machine.sessions_object(page.total, listed, page.next))
+        return found
+    from agent_journal.render.sessions import session_list_lines
+    from agent_journal.render.style import look_at
+    from agent_journal.render.terminal import list_status_lines
 
-        put(session_list_lines(page.sessions, look_at(sys.stdout)))
-    say([f"{len(page.sessions):,} of {page.total:,} sessions"])
-    say([f"next page: --cursor {page.next}"] if page.next else [])
+    put(session_list_lines(page.sessions, look_at(sys.stdout)))
+    say(list_status_lines(len(page.sessions), page.total, page.next, look_at(sys.stderr)))
     return found
 
 
@@ -261,7 +258,8 @@ def agents(json: Json = False) -> int:
     from agent_journal.render.style import look_at
 
     look = look_at(sys.stdout)
-    for connector, agent in pairs:
+    for place, (connector, agent) in enumerate(pairs):
+        put([""] * bool(place))
         put(agent_lines(connector, agent, look))
     return FOUND
 

@@ -49,11 +49,14 @@ def _shown(value: Value) -> str:
 def show(json: Json = False) -> int:
     """Print every setting in force, and who set it.
 
+    A setting without a remark has its default.
+
     \b
     Example:
       aj config show
     """
     from agent_journal import config
+    from agent_journal.render.clean import clean_line
 
     loaded = config.load(os.environ, _agents())
     origins = config.origins(loaded)
@@ -69,7 +72,9 @@ def show(json: Json = False) -> int:
             }
         )
         return FOUND
-    put(f"{key} = {_shown(config.get_value(loaded, key))}  # {origin}" for key, origin in origins.items())
+    for key, origin in origins.items():
+        by = "" if origin == "default" else f"  # {clean_line(origin)}"
+        put([f"{key} = {_shown(config.get_value(loaded, key))}{by}"])
     return FOUND
 
 

@@ -23,6 +23,19 @@ def put_object(value: Any) -> None:
     sys.stdout.buffer.flush()
 
 
+def put_rows(values: Iterable[Any]) -> None:
+    """Each as soon as it is known: a reader may stop after the first."""
+    for value in values:
+        put_object(value)
+
+
+def say_object(value: Any) -> None:
+    """What a reader of rows needs beside them."""
+    from agent_journal.render.machine import encode
+
+    sys.stderr.write(encode(value).decode() + "\n")
+
+
 def say(lines: Iterable[str]) -> None:
     sys.stdout.flush()  # so that a status below an answer stays below it
     for line in lines:

@@ -1,1 +1,1 @@
-"""One agent per file: each finds its sessions and normalizes them. Read-only; knows nothing of index or command line."""
+"""One agent per file: each finds its sessions and normalizes them. Read-only; knows nothing of the index."""

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import stat
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
 
-from agent_journal.session import Resume, Session, Transcript
+from agent_journal.session import Message, Resume, Session, Transcript
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +130,26 @@ def is_folder(path: Path) -> bool:
 def readable(name: str) -> str:
     """A file name as text that can be written: not all names are UTF-8."""
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def file_time(messages: Iterable[Message], found: FileStat) -> dict[str, Any]:
+    """Extensions of a session whose records tell no time: they leave only the file's own, marked as such."""
+    if any(m.at for m in messages):
+        return {}
+    return {"time_of_file": datetime.fromtimestamp(found.mtime_ns // 10**9, UTC).isoformat()}
+
+
+def given_folder(environ: Mapping[str, str], variable: str, home: Path) -> Path | None:
+    """A folder that an agent's own environment variable names; ~ is the home that is looked at."""
+    given = environ.get(variable)
+    if not given:
+        return None
+    return home / given[2:] if given.startswith("~/") else Path(given)
+
+
+def is_plain_id(name: str | None) -> bool:
+    """Fit to stand in a command: anything else could be read as an option, a path or several words."""
+    return name is not None and re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,199}", name) is not None
 
 
 def entries(folder: Path, discovery: Discovery) -> list[os.DirEntry[str]]:

@@ -7,13 +7,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from agent_journal.connectors.base import Discovery, Reading, Source, mapping, readable, stat_of, string
+from agent_journal.connectors.base import (
+    Discovery,
+    Reading,
+    Source,
+    file_time,
+    given_folder,
+    is_plain_id,
+    mapping,
+    readable,
+    stat_of,
+    string,
+)
 from agent_journal.connectors.blocks import small
 from agent_journal.connectors.claude_facts import Facts
 from agent_journal.connectors.claude_files import AGENT, AGENTS, HISTORY, find, is_agent_file
@@ -27,7 +37,6 @@ from agent_journal.session import Message, Origin, Resume, Role, Session, ToolCa
 MAX_SIDECAR_BYTES = 2**20
 # Seed layouts laid out by hand: by date session-<id>.jsonl, by project YYYY-MM-DD-<id>.jsonl.
 _HAND_LAID = re.compile(r"session-.+|\d{4}-\d\d-\d\d-.+")
-_RESUMABLE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")  # anything else could be read as an option
 
 
 class ClaudeCode:
@@ -39,8 +48,7 @@ class ClaudeCode:
     parser_version = 1
 
     def roots(self, environ: Mapping[str, str], home: Path) -> list[Path]:
-        chosen = environ.get("CLAUDE_CONFIG_DIR") or "~/.claude"
-        config = home / chosen[2:] if chosen.startswith("~/") else Path(chosen)
+        config = given_folder(environ, "CLAUDE_CONFIG_DIR", home) or home / ".claude"
         return list(dict.fromkeys((config, home / ".config" / "claude")))
 
     def discover(self, root: Path) -> Discovery:
@@ -65,7 +73,7 @@ class ClaudeCode:
     def resume(self, session: Session) -> Resume | None:
         """A sub-agent cannot be resumed: its parent is."""
         session_id = session.parent_session_id if session.agent_id else session.id
-        if not session_id or not _RESUMABLE.fullmatch(session_id):
+        if session_id is None or not is_plain_id(session_id):
             return None
         return Resume(("claude", "--resume", session_id), session.workspace)
 
@@ -149,7 +157,7 @@ def _main_transcript(
         is_agent_session=all(m.is_sidechain for m in messages),
         parent_session_id=parent,
         parent_key=f"{AGENT}:{parent}" if parent else None,
-        extensions=facts.all_extensions() | _file_time(messages, source, source.path),
+        extensions=facts.all_extensions() | file_time(messages, source.files[0]),
     )
     return Transcript(session, messages)
 
@@ -159,14 +167,6 @@ def _unspoken_prompt(facts: Facts, messages: Iterable[Message]) -> str | None:
     if facts.summaries or any(m.is_human for m in messages):
         return None
     return prompt_title(facts.last_prompt or "") or None
-
-
-def _file_time(messages: Iterable[Message], source: Source, path: Path) -> dict[str, Any]:
-    """Records without any time leave only the file's own, marked as such."""
-    if any(m.at for m in messages):
-        return {}
-    mtime_ns = next((f.mtime_ns for f in source.files if f.path == path), 0)
-    return {"time_of_file": datetime.fromtimestamp(mtime_ns // 10**9, UTC).isoformat()}
 
 
 def _read_hand_laid(source: Source, reading: Reading) -> None:
@@ -258,7 +258,7 @@ def _agent_transcript(
         parent_session_id=parent,
         parent_key=f"{AGENT}:{parent}" if parent else None,
         agent_id=agent_id,
-        extensions=facts.all_extensions() | described | _file_time(messages, source, path),
+        extensions=facts.all_extensions() | described | file_time(messages, stat_of(path) or source.files[0]),
     )
     return Transcript(session, messages)
 

@@ -5,13 +5,11 @@ Finds and reads; never writes to Copilot's folders. What an event means is in co
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from agent_journal.connectors.base import Discovery, Reading, Source, timestamp
+from agent_journal.connectors.base import Discovery, Reading, Source, file_time, given_folder, is_plain_id, timestamp
 from agent_journal.connectors.copilot_draft import CONVERSATION, MAIN, SubAgent
 from agent_journal.connectors.copilot_events import Log
 from agent_journal.connectors.copilot_facts import workspace_yaml
@@ -30,7 +28,6 @@ from agent_journal.connectors.jsonl import document, records
 from agent_journal.errors import UnreadableSource
 from agent_journal.session import Message, Origin, Resume, Role, Session, Transcript, prompt_title
 
-_RESUMABLE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")  # anything else could be read as an option or a path
 _SIDECAR_FACTS = ("git_root", "repository", "host_type", "client_name", "user_named")
 _SUB_AGENT_FACTS = (
     ("agentName", "agent_type"),
@@ -50,10 +47,9 @@ class CopilotCli:
 
     def roots(self, environ: Mapping[str, str], home: Path) -> list[Path]:
         """XDG_STATE_HOME was used by old versions; what is there now may be links to the home of today."""
-        chosen, state = environ.get("COPILOT_HOME"), environ.get("XDG_STATE_HOME")
-        found = [Path(chosen).expanduser() if chosen else home / ".copilot", home / ".copilot-cli"]
-        if state:
-            found.append(Path(state).expanduser() / ".copilot")
+        found = [given_folder(environ, "COPILOT_HOME", home) or home / ".copilot", home / ".copilot-cli"]
+        if state := given_folder(environ, "XDG_STATE_HOME", home):
+            found.append(state / ".copilot")
         distinct: dict[Path, Path] = {}
         for root in found:
             distinct.setdefault(_real(root), root)
@@ -73,7 +69,7 @@ class CopilotCli:
     def resume(self, session: Session) -> Resume | None:
         """A sub-agent cannot be resumed: its parent is."""
         session_id = session.parent_session_id if session.agent_id else session.id
-        if not session_id or not _RESUMABLE.fullmatch(session_id):
+        if session_id is None or not is_plain_id(session_id):
             return None
         return Resume(("copilot", f"--resume={session_id}"), session.workspace)
 
@@ -166,7 +162,7 @@ def _main_transcript(log: Log, sidecar: Mapping[str, str], source: Source) -> Tr
         usage=facts.usage,
         extensions={key: sidecar[key] for key in _SIDECAR_FACTS if key in sidecar}
         | facts.extensions
-        | _file_time(messages, source),
+        | file_time(messages, source.files[0]),
     )
     return Transcript(session, messages)
 
@@ -187,7 +183,7 @@ def _agent_transcript(log: Log, agent: str, sub: SubAgent, sidecar: Mapping[str,
         parent_session_id=log.session_id,
         parent_key=f"{AGENT}:{log.session_id}",
         agent_id=agent,
-        extensions=described | _file_time(messages, source),
+        extensions=described | file_time(messages, source.files[0]),
     )
     return Transcript(session, messages)
 
@@ -201,13 +197,6 @@ def _prompted(messages: Iterable[Message]) -> str | None:
     """Nobody titles a sub-agent that no call describes: what it was asked does."""
     asked = (m.text for m in messages if m.role is Role.USER and not m.is_meta)
     return prompt_title(next(asked, "")) or None
-
-
-def _file_time(messages: Iterable[Message], source: Source) -> dict[str, Any]:
-    """Records without any time leave only the file's own, marked as such."""
-    if any(m.at for m in messages):
-        return {}
-    return {"time_of_file": datetime.fromtimestamp(source.files[0].mtime_ns // 10**9, UTC).isoformat()}
 
 
 # The old format.
@@ -246,6 +235,6 @@ def _add_legacy(legacy: Legacy, session_id: str, source: Source, reading: Readin
         agent=AGENT,
         origin=_origin(source),
         workspace=legacy.folder,
-        extensions=times | _file_time(legacy.messages, source),
+        extensions=times | file_time(legacy.messages, source.files[0]),
     )
     reading.transcripts.append(Transcript(session, legacy.messages, second_hand=True))

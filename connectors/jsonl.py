@@ -6,13 +6,15 @@ UnreadableSource and nothing else.
 
 from __future__ import annotations
 
+import io
 import json
 import math
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 import msgspec
+import zstandard
 
 from agent_journal.connectors.base import Reading
 from agent_journal.errors import UnreadableSource
@@ -45,7 +47,7 @@ def records(path: Path, reading: Reading) -> Iterator[tuple[int, dict[str, Any]]
                     continue
                 reading.lines += 1
                 yield from _parsed(line, number, ended, reading)
-    except OSError as error:
+    except (OSError, zstandard.ZstdError) as error:
         raise _unreadable(path, error) from error
 
 
@@ -54,7 +56,7 @@ def document(path: Path) -> Any:
     try:
         with _opened(path) as file:
             data = file.read(MAX_LINE_BYTES + 1)
-    except OSError as error:
+    except (OSError, zstandard.ZstdError) as error:
         raise _unreadable(path, error) from error
     if len(data) > MAX_LINE_BYTES:
         raise UnreadableSource(f"{path}: longer than {MAX_LINE_BYTES // 2**20} MB")
@@ -71,7 +73,11 @@ def document(path: Path) -> Any:
 
 def _opened(path: Path) -> BinaryIO:
     try:
-        return path.open("rb")
+        file = path.open("rb")
+        if path.suffix != ".zst":
+            return file
+        whole = zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True, closefd=True)
+        return cast(BinaryIO, io.BufferedReader(cast(io.RawIOBase, whole)))
     except (OSError, ValueError) as error:  # ValueError: a name that holds a NUL
         raise _unreadable(path, error) from error
 

@@ -70,10 +70,13 @@ class Intake:
         seq = self._next_seq()
         row = owner.row if owner is not None else self._insert_session(source, session, transcript.second_hand)
         before = merged.messages_new + merged.messages_changed
-        kept, lost_some = self._merge_messages(row, messages, seq, merged, adopting=_adopts(owner, transcript))
+        echoes = self._echoes(owner, row, transcript)
+        kept, lost_some = self._merge_messages(row, messages, seq, merged, echoes)
         if owner is not None and lost_some:
             session = merged_session(codec.session_of(owner.facts), session)
         facts_changed = self._write_session(row, source, session, transcript.second_hand, owner, kept, seq)
+        if not transcript.second_hand:
+            self._release_elsewhere(row, session, [m for _, m in kept], seq)
         if owner is None:
             merged.sessions_new += 1
         elif facts_changed or merged.messages_new + merged.messages_changed > before:

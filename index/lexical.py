@@ -140,9 +140,9 @@ class LexicalWriter:
         """Hand over every change of the store up to now; returns how many messages. Commits nothing."""
         seq, done = self.store.seq, 0
         self.seq = seq
+        self.sessions.clear()  # their facts may have changed since the last time
         try:
-            for gone in self._tombstones(seq):
-                self.writer.delete_documents_by_term("id", gone)
+            self._forget(self._tombstones(seq))
             for batch in self._changed(seq):
                 done += self._write(batch)
         except ValueError as error:
@@ -166,10 +166,9 @@ class LexicalWriter:
         if merge:
             self.writer.wait_merging_threads()
 
-    def _tombstones(self, seq: int) -> Iterator[int]:
+    def _tombstones(self, seq: int) -> list[int]:
         rows = self.store.rows("SELECT message FROM tombstone WHERE seq > ? AND seq <= ?", (self.fed, seq))
-        for row in rows:
-            yield int(str(row[0]))
+        return [int(str(row[0])) for row in rows]
 
     def _changed(self, seq: int) -> Iterator[list[int]]:
         rows = self.store.rows(
@@ -184,21 +183,20 @@ class LexicalWriter:
         groups = self.store.copies(batch)
         if len(self.sessions) > 2000:
             self.sessions.clear()
+        self._forget([c.message for copies in groups.values() if len(copies) > 1 or not self.fresh for c in copies])
         written: set[int] = set()
         for number in batch:
             copies = groups[number]
             first = copies[0].message
-            if first in written:
-                continue
-            written.add(first)
-            if len(copies) > 1 or not self.fresh:
-                self._forget(copies)
-            self.writer.add_document(self._document(first, copies))
+            if first not in written:
+                written.add(first)
+                self.writer.add_document(self._document(first, copies))
         return len(batch)
 
-    def _forget(self, copies: Sequence[Copy]) -> None:
-        for copy in copies:
-            self.writer.delete_documents_by_term("id", copy.message)
+    def _forget(self, messages: Sequence[int]) -> None:
+        """By query: delete_documents_by_term takes a number for signed, and finds nothing in an unsigned field."""
+        if messages:
+            self.writer.delete_documents_by_query(tantivy.Query.term_set_query(SCHEMA, "id", list(messages)))
 
     def _document(self, number: int, copies: Sequence[Copy]) -> tantivy.Document:
         stored = self.store.message(number)

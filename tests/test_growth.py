@@ -178,7 +178,7 @@ def test_shortened_file_loses_nothing_that_was_stored(home: Home) -> None:
     (rows,) = home.stored().values()
     (old,) = before.values()
     assert rows == [(n, o, m, o > 2) for n, o, m, _ in old]
-    assert [m.message.ordinal for m in home.search("stork").matches] == [3, 4]
+    assert sorted(m.message.ordinal for m in home.search("stork").matches) == [3, 4]
     with home.journal() as journal:
         assert journal.session(SESSION).session.title == "Long legs"
     home.claude(*records)
@@ -212,7 +212,6 @@ def test_file_replaced_by_another_conversation_keeps_both(home: Home) -> None:
         (5, "Tell me of the wren", False),
         (6, "A wren it is", False),
     ]
-    assert [m.message.ordinal for m in home.search("heron OR wren", sort="recent").matches] != []
     assert {m.message.ordinal for m in home.search("heron OR wren").matches} == {1, 2, 5, 6}
 
 

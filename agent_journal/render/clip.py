@@ -15,6 +15,7 @@ THINKING = 4
 ARGUMENTS = 4
 RESULT = 6
 AROUND = 6  # a message of the context
+CALL_AROUND = 12  # a tool call of the context
 CALLS = 3  # tool calls of one message that are listed
 
 

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agent_journal.render.clip import AROUND, CALLS, RESULT, THINKING, Clip
+from agent_journal.render.clip import AROUND, CALL_AROUND, CALLS, RESULT, THINKING, Clip
 from agent_journal.render.message import call_gist
 from agent_journal.session import Message, Resume, StoredMessage, StoredSession, ToolCall
 
@@ -93,7 +93,7 @@ def around_object(stored: StoredMessage, limit: int | None) -> Object:
         "ordinal": stored.ordinal,
         "role": str(message.role),
         "text": said,
-        "tools": [clip.text(call_gist(call, message.cwd), AROUND * 2) for call in calls],
+        "tools": [call_gist(call, message.cwd, limit // CALL_AROUND) for call in calls],
         "clipped": clip.clipped or bool(message.thinking or message.tool_calls),
     }
 
@@ -161,6 +161,13 @@ def match_object(match: Match, limit: int | None) -> Object:
 
 def answer_object(answer: Answer, limit: int | None) -> Object:
     """The whole answer. `limit` is search.clip_chars, or None for whole texts."""
+    facts = answer_facts(answer)
+    ending = {name: facts.pop(name) for name in ("next", "notes")}
+    return {**facts, "matches": [match_object(match, limit) for match in answer.matches], **ending}
+
+
+def answer_facts(answer: Answer) -> Object:
+    """All of an answer but its matches."""
     return {
         "schema_version": SCHEMA_VERSION,
         "notice": NOTICE,
@@ -174,7 +181,6 @@ def answer_object(answer: Answer, limit: int | None) -> Object:
             "exact": answer.total.exact,
         },
         "took_ms": round(answer.took_ms, 1),
-        "matches": [match_object(match, limit) for match in answer.matches],
         "next": answer.next,
         "notes": list(answer.notes),
     }
@@ -201,26 +207,28 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def sessions_object(
-    total: int, sessions: Sequence[StoredSession], resumes: Sequence[Resume | None], following: str | None
-) -> Object:
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "notice": NOTICE,
-        "total": total,
-        "sessions": [listed_session(s, r) for s, r in zip(sessions, resumes, strict=True)],
-        "next": following,
-    }
+def sessions_object(total: int, sessions: Sequence[Object], following: str | None) -> Object:
+    return {**sessions_facts(total, following), "sessions": list(sessions)}
+
+
+def sessions_facts(total: int, following: str | None) -> Object:
+    return {"schema_version": SCHEMA_VERSION, "notice": NOTICE, "total": total, "next": following}
 
 
 def shown_object(
-    session: StoredSession, messages: Sequence[StoredMessage], resume: Resume | None, limit: int | None
+    session: StoredSession,
+    messages: Sequence[StoredMessage],
+    resume: Resume | None,
+    limit: int | None,
+    *,
+    whole: frozenset[int] = frozenset(),
 ) -> Object:
+    """`whole`: the ordinals that are not cut."""
     return {
         "schema_version": SCHEMA_VERSION,
         "notice": NOTICE,
         "session": listed_session(session, resume),
-        "messages": [message_object(message, limit) for message in messages],
+        "messages": [message_object(m, None if m.ordinal in whole else limit) for m in messages],
     }
 
 

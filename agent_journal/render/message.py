@@ -9,7 +9,7 @@ from functools import singledispatch
 from typing import Any
 
 from agent_journal.render.clean import clean_line, clean_text
-from agent_journal.render.style import Look
+from agent_journal.render.style import Look, counted
 from agent_journal.render.width import cut, cut_start, wrap
 from agent_journal.session import Attachment, Block, Message, StoredMessage, Text, Thinking, ToolCall, prompt_title
 
@@ -41,13 +41,13 @@ def gist(message: Message) -> str:
     return " ".join(_attached(b) for b in message.blocks if isinstance(b, Attachment)) or "(empty)"
 
 
-def call_gist(call: ToolCall, cwd: str | None) -> str:
-    """Name and what it is about; paths as seen from the folder it ran in."""
+def call_gist(call: ToolCall, cwd: str | None, room: int = ABOUT_COLUMNS) -> str:
+    """Name and, in `room` columns, what it is about; paths as seen from the folder it ran in."""
     name, about = _about(call.arguments)
     about = clean_line(about[:GIST_CHARS])
     if cwd and len(cwd) > 1:
         about = re.sub(re.escape(clean_line(cwd)) + r"[/\\](?=[\w.])", "", about)
-    about = (cut_start if name in PATHS else cut)(about, ABOUT_COLUMNS)
+    about = (cut_start if name in PATHS else cut)(about, room) if room > 1 else ""
     return " ".join(filter(None, (clean_line(call.name), "(failed)" * (call.success is False), about)))
 
 
@@ -65,9 +65,10 @@ def _attached(block: Attachment) -> str:
 
 
 class _Page:
-    """Lines of one message, with how much of it to show."""
+    """How a message is drawn, and how much of it."""
 
-    def __init__(self, look: Look, indent: str, *, whole: bool, tools: bool, thinking: bool) -> None:
+    def __init__(self, message: Message, look: Look, indent: str, *, whole: bool, tools: bool, thinking: bool) -> None:
+        self.cwd = message.cwd
         self.look = look
         self.indent = indent
         self.whole = whole
@@ -75,19 +76,30 @@ class _Page:
         self.thinking = thinking
 
     def wrapped(self, text: str, most: int, style: str = "", inner: str = "") -> Iterator[str]:
-        lines = wrap(clean_text(text).strip("\n"), self.look.width - len(self.indent) - len(inner))
-        shown = lines if self.whole else lines[:most]
-        for line in shown:
-            yield (self.indent + inner + (self.look.paint(line, style) if style else line)).rstrip()
-        if len(shown) < len(lines):
-            more = f"… {len(lines) - len(shown)} more lines (--full)"
-            yield self.indent + inner + self.look.paint(more, "dim")
+        """At most `most` lines unless whole, and how many of the text's own lines were left out."""
+        width = self.look.width - len(self.indent) - len(inner)
+        written = clean_text(text).strip("\n").split("\n")
+        shown: list[str] = []
+        done = 0
+        # Line by line, for a result of a megabyte is not wrapped to show three lines of it.
+        while done < len(written) and (self.whole or len(shown) < most):
+            shown += wrap(written[done], width)
+            done += 1
+        cut_off = not self.whole and len(shown) > most + 1
+        left = len(written) - done + cut_off
+        if left == 1 and not cut_off:
+            shown += wrap(written[done], width)[:1]
+            left = 0
+        for line in shown[:most] if cut_off else shown:
+            yield (self.indent + inner + self.look.paint(line, style)).rstrip()
+        if left:
+            yield self.indent + inner + self.look.paint(f"… {counted(left, 'more line')}", "dim")
 
 
 def message_lines(
     message: Message, look: Look, *, indent: str, whole: bool, tools: bool = True, thinking: bool = True
 ) -> Iterator[str]:
-    page = _Page(look, indent, whole=whole, tools=tools, thinking=thinking)
+    page = _Page(message, look, indent, whole=whole, tools=tools, thinking=thinking)
     for block in message.blocks:
         yield from _block_lines(block, page)
 
@@ -112,7 +124,7 @@ def _(block: Thinking, page: _Page) -> Iterator[str]:
 
 @_block_lines.register
 def _(block: Attachment, page: _Page) -> Iterator[str]:
-    yield page.indent + _attached(block)
+    yield page.indent + cut(_attached(block), page.look.width - len(page.indent))
     if block.text.strip():
         yield from page.wrapped(block.text, RESULT_LINES, inner="  ")
 
@@ -121,12 +133,20 @@ def _(block: Attachment, page: _Page) -> Iterator[str]:
 def _(block: ToolCall, page: _Page) -> Iterator[str]:
     if not page.tools:
         return
-    yield page.indent + page.look.paint(
-        cut(f"[{call_gist(block)}]", page.look.width - len(page.indent)), "agent"
-    )
-    if page.whole and block.arguments is not None:
-        given = block.arguments
-        written = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False, indent=2)
-        yield from page.wrapped(written, TEXT_LINES, inner="  ")
+    room = page.look.width - len(page.indent)
+    head = call_gist(block, page.cwd, 0 if page.whole else ABOUT_COLUMNS)
+    yield page.indent + page.look.paint(cut(f"[{head}]", room), "agent")
+    if page.whole:
+        yield from _argument_lines(block.arguments, page)
     if block.result and block.result.strip():
         yield from page.wrapped(block.result, RESULT_LINES, "dim", inner="  | ")
+
+
+def _argument_lines(arguments: Any, page: _Page) -> Iterator[str]:
+    """One `name: value` for each; texts as they are, not as JSON spells them."""
+    if not isinstance(arguments, dict):
+        arguments = {} if arguments is None else {"": arguments}
+    for name, value in arguments.items():
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        between = "\n" if "\n" in text else " "
+        yield from page.wrapped(f"{name}:{between}{text}" if name else text, TEXT_LINES, inner="  ")

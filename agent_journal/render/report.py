@@ -8,35 +8,43 @@ from typing import TYPE_CHECKING, Any
 
 from agent_journal.render.clean import clean_line
 from agent_journal.render.style import Look, ago, counted, local, sized
+from agent_journal.render.width import flowed
 
 if TYPE_CHECKING:
     from agent_journal.connectors.base import Connector
     from agent_journal.index.sync import AgentReport, SyncReport
 
 NAMED = 20  # problems that are listed one by one; --json has all of them
+INDENT = "  "
 
 
 def sync_lines(report: SyncReport, look: Look) -> Iterator[str]:
+    width = max((len(clean_line(a.name)) for a in report.agents), default=0)
     for agent in report.agents:
-        yield from _synced_agent(agent, look)
-    changed = [
-        f"{counted(report.sessions_new, 'new session')}, {report.sessions_changed:,} changed",
-        f"{counted(report.messages_new, 'new message')}, {report.messages_changed:,} changed",
-    ]
+        yield from _synced_agent(agent, look, width)
+    facts = [*_change(report.sessions_new, report.sessions_changed, "session")]
+    facts += _change(report.messages_new, report.messages_changed, "message")
+    facts = facts or ["nothing new"]
     if report.gone:
-        changed.append(f"{counted(report.gone, 'source')} gone (kept in the journal)")
+        facts.append(f"{counted(report.gone, 'source')} gone (kept in the journal)")
     if report.left:
-        changed.append(f"{counted(report.left, 'file')} left for the next run")
-    changed.append(f"{report.seconds:.1f} s")
-    yield " · ".join(changed)
+        facts.append(f"{counted(report.left, 'file')} left for the next run")
+    yield from flowed([*facts, f"{report.seconds:.1f} s"], look.width)
     for note in report.notes:
-        yield clean_line(note)
+        yield from flowed(clean_line(note).split(" "), look.width, " ")
 
 
-def _synced_agent(agent: AgentReport, look: Look) -> Iterator[str]:
+def _change(new: int, changed: int, noun: str) -> Iterator[str]:
+    if new:
+        yield counted(new, f"new {noun}")
+    if changed:
+        yield counted(changed, f"changed {noun}")
+
+
+def _synced_agent(agent: AgentReport, look: Look, width: int) -> Iterator[str]:
     facts = [counted(agent.sources, "file"), f"{agent.read:,} read"]
     facts += _troubles(agent.failed, agent.bad_lines)
-    yield f"{look.paint(clean_line(agent.name), 'title')}: {', '.join(facts)}"
+    yield f"{look.paint(f'{clean_line(agent.name):<{width}}', 'title')}  {', '.join(facts)}"
     yield from _reasons((*agent.unlisted, *agent.failures), look)
 
 
@@ -45,50 +53,72 @@ def _troubles(failed: int, bad_lines: int) -> list[str]:
 
 
 def _reasons(problems: Sequence[tuple[str, str]], look: Look) -> Iterator[str]:
+    """The path whole, for pasting; the reason below it where both do not fit."""
     for path, reason in problems[:NAMED]:
-        yield f"  {look.paint('!', 'bad')} {clean_line(path)}: {clean_line(reason)}"
+        mark, path, reason = look.paint("!", "bad"), clean_line(path), clean_line(reason)
+        lines = [f"{path}:", *flowed(reason.split(" "), look.width - 6, " ")]
+        if len(path) + len(reason) + 6 <= look.width:
+            lines = [f"{path}: {reason}"]
+        yield f"{INDENT}{mark} {lines[0]}"
+        yield from (f"{INDENT * 3}{line}" for line in lines[1:])
     if len(problems) > NAMED:
-        yield f"  … and {len(problems) - NAMED} more (--json lists all)"
+        yield f"{INDENT}… and {counted(len(problems) - NAMED, 'more', 'more')} (--json lists all)"
 
 
 def health_lines(health: Any, look: Look) -> Iterator[str]:
     for agent in health.agents:
         yield from _agent_health(agent, look)
-    yield ""
-    yield f"{look.paint('Journal', 'title')}  {clean_line(str(health.journal_path))}"
+        yield ""
+    yield look.paint("Journal", "title")
+    yield INDENT + clean_line(str(health.journal_path))
     sizes = f"{sized(health.journal_bytes)}, word index {sized(health.lexical_bytes)}"
-    yield f"  {counted(health.sessions, 'session')}, {counted(health.messages, 'message')} · {sizes}"
+    yield f"{INDENT}{counted(health.sessions, 'session')}, {counted(health.messages, 'message')} · {sizes}"
     if health.behind:
-        yield f"  {counted(health.behind, 'changed file')} not taken in yet: aj reindex"
+        yield f"{INDENT}{counted(health.behind, 'changed file')} not taken in yet: aj reindex"
     for name, fine, sentence in health.checks:
-        mark = look.paint("ok", "good") if fine else look.paint("problem", "bad")
-        yield f"  {mark}: {clean_line(name)}" + (f": {clean_line(sentence)}" if sentence else "")
+        mark = look.paint("ok", "good") if fine else look.paint("!", "bad")
+        said = f"{clean_line(name)}: {clean_line(sentence)}" if sentence else clean_line(name)
+        first, *rest = flowed(said.split(" "), look.width - 6, " ")
+        yield f"{INDENT}{mark}{' ' * (3 - (2 if fine else 1))}{first}"
+        yield from (f"{INDENT}   {line}" for line in rest)
 
 
 def _agent_health(agent: Any, look: Look) -> Iterator[str]:
-    roots = ", ".join(clean_line(str(root)) for root in agent.roots)
-    yield f"{look.paint(clean_line(agent.name), 'title')}  {roots}"
-    facts = [
-        f"{agent.files_found:,} files found",
-        f"{agent.indexed:,} indexed",
-        f"{agent.empty:,} without messages",
-    ]
+    yield look.paint(clean_line(agent.name), "title")
+    yield from _root_lines(agent.roots)
+    facts = [f"{counted(agent.files_found, 'file')} found", f"{agent.indexed:,} indexed"]
+    if agent.empty:
+        facts.append(f"{agent.empty:,} without messages")
     facts += _troubles(agent.failed, agent.bad_lines)
     if agent.gone:
         facts.append(f"{agent.gone:,} gone (kept in the journal)")
-    yield f"  {', '.join(facts)}"
-    newest = f", newest {local(agent.newest)}" if agent.newest else ""
-    yield f"  {counted(agent.sessions, 'session')}, {counted(agent.messages, 'message')}{newest}"
+    yield from _flowing(facts, look)
+    yield from _flowing(_contents(agent, look), look)
     if agent.skipped:
-        yield f"  records left out by kind: {_kinds(agent.skipped)}"
+        yield f"{INDENT}records left out, by kind:"
+        yield from _flowing(_kinds(agent.skipped), look, INDENT * 2)
     if agent.passed:
-        yield f"  {counted(len(agent.passed), 'file')} passed over: {_kinds(_by_reason(agent.passed))}"
+        yield f"{INDENT}{counted(len(agent.passed), 'file')} passed over:"
+        yield from _flowing(_kinds(_by_reason(agent.passed)), look, INDENT * 2)
     yield from _reasons(agent.problems, look)
 
 
-def _kinds(counts: Mapping[str, int]) -> str:
+def _flowing(facts: Sequence[str], look: Look, indent: str = INDENT) -> Iterator[str]:
+    commas = [f"{fact}," for fact in facts[:-1]] + list(facts[-1:])
+    yield from (indent + line for line in flowed(commas, look.width - len(indent), " "))
+
+
+def _contents(agent: Any, look: Look) -> list[str]:
+    facts = [counted(agent.sessions, "session"), counted(agent.messages, "message")]
+    if agent.newest:
+        passed = ago(agent.newest, look.now)
+        facts.append(f"newest {local(agent.newest)}{f' ({passed})' if passed else ''}")
+    return facts
+
+
+def _kinds(counts: Mapping[str, int]) -> list[str]:
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    return ", ".join(f"{clean_line(kind)} {count:,}" for kind, count in ordered)
+    return [f"{clean_line(kind)} {count:,}" for kind, count in ordered]
 
 
 def _by_reason(passed: Sequence[tuple[str, str]]) -> dict[str, int]:
@@ -98,13 +128,16 @@ def _by_reason(passed: Sequence[tuple[str, str]]) -> dict[str, int]:
     return counts
 
 
+def _root_lines(roots: Sequence[str]) -> Iterator[str]:
+    for root in roots:
+        yield f"{INDENT}{clean_line(str(root))}" + ("" if Path(root).exists() else "  (not there)")
+
+
 def agent_lines(connector: Connector, agent: Any, look: Look) -> Iterator[str]:
     """One connector with what the journal knows of it."""
-    yield f"{look.paint(clean_line(connector.name), 'title')} ({connector.agent})"
-    for root in agent.roots:
-        yield f"  {clean_line(str(root))}" + ("" if Path(root).exists() else "  (not there)")
-    newest = agent.newest
-    when = f", newest {local(newest)}" if newest else ""
-    passed = ago(newest, look.now)
-    yield f"  {counted(agent.sessions, 'session')}{when}{f' ({passed})' if passed else ''}"
-    yield f"  elsewhere: {connector.env}=PATH or aj config set storage.sources.{connector.config_key} PATH"
+    names = ", ".join((connector.agent, *connector.aliases))
+    yield f"{look.paint(clean_line(connector.name), 'title')}  {names}"
+    yield from _root_lines(agent.roots)
+    yield from _flowing(_contents(agent, look), look)
+    yield look.paint(f"{INDENT}elsewhere: aj config set storage.sources.{connector.config_key} PATH", "dim")
+    yield look.paint(f"{INDENT}           or {connector.env}=PATH", "dim")

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 from agent_journal.render.clean import clean_line, clean_span, clean_text
 from agent_journal.render.machine import resume_command
 from agent_journal.render.message import gist, label, message_lines
+from agent_journal.render.sessions import head_of, session_remarks, short_id
 from agent_journal.render.style import Look, ago, counted, local
-from agent_journal.render.width import columns, cut, wrap_spans
+from agent_journal.render.width import columns, cut, flowed, wrap_spans
 
 if TYPE_CHECKING:
     from agent_journal.answer import Answer, Match, Snippet
@@ -20,83 +21,75 @@ if TYPE_CHECKING:
 
 INDENT = "    "
 SNIPPET_LINES = 4
-LIST_INDENT = 10  # the short id and two spaces
-NAME_COLUMNS = 24  # of a project; the branch takes what is left
 
 
 def answer_lines(answer: Answer, look: Look, *, full: bool = False) -> Iterator[str]:
-    shown: str | None = None
+    shown: dict[str, int] = {}  # session -> the first hit of it on this page
     for place, match in enumerate(answer.matches):
         if place:
             yield ""
-        key = match.session.session.key
-        yield from match_lines(match, look, same_session=key == shown, full=full)
-        shown = key
+        first = shown.setdefault(match.session.session.key, match.rank)
+        yield from match_lines(match, look, first=None if first == match.rank else first, full=full)
 
 
-def match_lines(match: Match, look: Look, *, same_session: bool, full: bool) -> Iterator[str]:
-    rank = f"{match.rank:>2}  "
+def match_lines(match: Match, look: Look, *, first: int | None, full: bool) -> Iterator[str]:
+    """`first`: an earlier hit on the page that already says what this session is."""
+    rank = look.paint(f"{match.rank:>2}  ", "bold")
     at = match.message.message.at or match.session.derived.started_at
     when = " · ".join(filter(None, (local(at), ago(at, look.now))))
-    if same_session:
-        yield look.paint(rank, "bold") + look.paint(
-            cut(f"same session · {when}".rstrip(" ·"), look.width - 4), "dim"
-        )
+    in_title = match.where == "title" and not full
+    if first is not None:
+        named = " · ".join(filter(None, (f"same session as {first}", when, _name(match))))
+        yield rank + look.paint(cut(named, look.width - len(INDENT)), "dim")
     else:
-        yield look.paint(rank, "bold") + _header(match.session, when, look, len(INDENT))
-        yield from _title_lines(match.session, look)
-    yield from _around(match.before, look, full)
-    yield _match_label(match, look)
+        yield rank + head_of(match.session, when, look, len(INDENT))
+        yield from _title_lines(match, look, in_title)
+    width = max(len(label(m)) for m in (*match.before, match.message, *match.after))
+    yield from _around(match.before, look, full, width)
+    yield f"  {look.paint('>', 'match')} {label(match.message):<{width}}  {_matched_in(match)}"
     if full:
         yield from message_lines(match.message.message, look, indent=INDENT * 2, whole=True)
+    elif in_title and first is None:
+        yield INDENT * 2 + cut(gist(match.message.message), look.width - len(INDENT) * 2)
     else:
         yield from _snippet_lines(match.snippet, look)
-    yield from _around(match.after, look, full)
-    yield from _foot(match, look)
+    yield from _around(match.after, look, full, width)
+    if first is None:
+        yield from _foot(match, look)
 
 
-def _header(stored: StoredSession, when: str, look: Look, lead: int) -> str:
-    session = stored.session
-    agent = clean_line(session.agent)
-    project = cut(clean_line(stored.derived.project), NAME_COLUMNS)
-    fixed = [agent, project, when]
-    room = look.width - lead - sum(columns(part) + 3 for part in fixed if part)
-    branch = cut(clean_line(session.git_branch or ""), max(room, 8))
-    parts = [look.paint(agent, "agent"), project, branch, look.paint(when, "dim")]
-    return " · ".join(part for part in parts if part)
+def _name(match: Match) -> str:
+    """What `aj show` takes."""
+    return f"{short_id(match.session.session.id)}:{match.message.ordinal}"
 
 
-def _title_lines(stored: StoredSession, look: Look) -> Iterator[str]:
-    title = clean_line(stored.derived.title) or "(no title)"
-    yield INDENT + look.paint(cut(title, look.width - len(INDENT)), "title")
-    if remarks := session_remarks(stored):
-        yield INDENT + cut(remarks, look.width - len(INDENT))
+def _title_lines(match: Match, look: Look, in_title: bool) -> Iterator[str]:
+    room = look.width - len(INDENT)
+    if in_title:
+        text, ranges = _cleaned(match.snippet)
+        yield INDENT + _painted(cut(text, room), 0, room, ranges, look)
+    else:
+        yield INDENT + look.paint(cut(_title(match.session), room), "title")
+    if remarks := session_remarks(match.session):
+        yield INDENT + cut(remarks, room)
 
 
-def session_remarks(stored: StoredSession) -> str:
-    """What a reader must know before trusting or opening it."""
-    session = stored.session
-    remarks = []
-    if session.is_agent_session:
-        parent = short_id(session.parent_session_id) if session.parent_session_id else ""
-        remarks.append(f"sub-agent of {parent}" if parent else "sub-agent")
-    if stored.gone:
-        remarks.append("source gone")
-    return " · ".join(remarks)
+def _title(stored: StoredSession) -> str:
+    return clean_line(stored.derived.title) or "(no title)"
 
 
-def _match_label(match: Match, look: Look) -> str:
+def _matched_in(match: Match) -> str:
     role = str(match.message.message.role)
     where = match.where.replace("_", " ")
     text = role if where == role else f"{role}, in {where}"
     if match.message.vanished:
         text += ", no longer in its file"
-    return f"  {look.paint('>', 'match')} {label(match.message)}  {clean_line(text)}"
+    return clean_line(text)
 
 
-def _around(messages: Sequence[StoredMessage], look: Look, full: bool) -> Iterator[str]:
+def _around(messages: Sequence[StoredMessage], look: Look, full: bool, width: int) -> Iterator[str]:
     for stored in messages:
-        head = f"{INDENT}{label(stored)}  "
+        head = f"{INDENT}{label(stored):<{width}}  "
         if full:
             yield look.paint(head + str(stored.message.role), "dim")
             yield from message_lines(stored.message, look, indent=INDENT * 2, whole=True)
@@ -107,7 +100,7 @@ def _around(messages: Sequence[StoredMessage], look: Look, full: bool) -> Iterat
 def _snippet_lines(snippet: Snippet, look: Look) -> Iterator[str]:
     text, ranges = _cleaned(snippet)
     indent = INDENT * 2
-    spans = list(wrap_spans(text, look.width - len(indent) - 2))
+    spans = list(wrap_spans(text, look.width - len(indent)))
     for start, end in spans[:SNIPPET_LINES]:
         yield indent + _painted(text, start, end, ranges, look)
     if len(spans) > SNIPPET_LINES:
@@ -145,111 +138,47 @@ def _painted(text: str, start: int, end: int, ranges: Sequence[tuple[int, int]],
 
 
 def _foot(match: Match, look: Look) -> Iterator[str]:
-    name = f"{short_id(match.session.session.id)}:{match.message.ordinal}"
     # Whole however long: a command that is cut cannot be pasted.
     command = clean_line(resume_command(match.resume) or "")
-    yield INDENT + look.paint("  ".join(filter(None, (name, command))), "dim")
+    yield INDENT + look.paint("  ".join(filter(None, (_name(match), command))), "dim")
     others = {place.session for place in match.also_in} - {match.session.session.key}
     if others:
         yield INDENT + look.paint(f"also in {counted(len(others), 'other session')}", "dim")
 
 
-def short_id(name: str) -> str:
-    """Enough of an id to name it; `aj show` accepts any prefix that is unique."""
-    return clean_line(name)[: 14 if name.startswith("agent-") else 8]
-
-
 # --- what stands beside the answer, on stderr -----------------------------------------------------------
 
 
-def status_lines(answer: Answer) -> Iterator[str]:
+def status_lines(answer: Answer, look: Look) -> Iterator[str]:
     for note in answer.notes:
-        yield clean_line(note)
-    mode = answer.used
-    if answer.why:
-        mode += f" ({answer.asked} asked: {clean_line(answer.why)})"
+        yield from flowed(clean_line(note).split(" "), look.width, " ")
+    mode = f"{answer.used}, {clean_line(answer.why)}" if answer.why else answer.used
+    coverage = answer.coverage
     if answer.matches:
-        sessions = f"{answer.total.sessions:,}{'' if answer.total.exact else '+'}"
-        noun = "session" if answer.total.sessions == 1 and answer.total.exact else "sessions"
         first, last = answer.matches[0].rank, answer.matches[-1].rank
         found = counted(answer.total.messages, "message")
-        yield f"{first}–{last} of {found} in {sessions} {noun} · {mode} · {answer.took_ms:.1f} ms"
+        sessions = counted(answer.total.sessions, "session")
+        more = "" if answer.total.exact else "at least "
+        facts = [f"{first}–{last} of {found} in {more}{sessions}", mode, f"{answer.took_ms:.1f} ms"]
     else:
-        messages = counted(answer.coverage.messages, "message")
-        sessions = counted(answer.coverage.sessions, "session")
-        yield f"nothing found in {messages} of {sessions} · {mode}"
-    if answer.coverage.stale:
+        messages, sessions = counted(coverage.messages, "message"), counted(coverage.sessions, "session")
+        facts = [f"nothing found in {messages} of {sessions}", mode]
+    yield from flowed(facts, look.width)
+    if coverage.stale:
         yield "another aj is writing: this answer is from its last commit"
-    if answer.coverage.behind:
-        yield f"{counted(answer.coverage.behind, 'changed file')} not taken in yet: aj reindex"
-    if answer.next:
-        yield f"next page: --cursor {answer.next}"
+    if coverage.behind:
+        yield f"{counted(coverage.behind, 'changed file')} not taken in yet: aj reindex"
+    if answer.matches:
+        hints = [f"open a hit: aj show {answer.matches[0].rank}"]
+        yield from flowed([*hints, *next_page(answer.next)], look.width)
 
 
-# --- lists and whole sessions ---------------------------------------------------------------------------
+def list_status_lines(shown: int, total: int, cursor: str | None, look: Look) -> Iterator[str]:
+    yield from flowed([f"{shown:,} of {counted(total, 'session')}", *next_page(cursor)], look.width)
 
 
-def session_list_lines(sessions: Sequence[StoredSession], look: Look) -> Iterator[str]:
-    for stored in sessions:
-        derived = stored.derived
-        at = derived.ended_at or derived.started_at
-        name = look.paint(f"{short_id(stored.session.id):<8}", "bold")
-        when = " · ".join(filter(None, (local(at), ago(at, look.now))))
-        yield f"{name}  {_header(stored, when, look, LIST_INDENT)}"
-        title = clean_line(derived.title) or "(no title)"
-        facts = " · ".join(filter(None, (counted(derived.message_count, "message"), session_remarks(stored))))
-        room = look.width - LIST_INDENT - columns(facts) - 3
-        yield f"{'':{LIST_INDENT}}{cut(title, max(room, 20))} · {look.paint(facts, 'dim')}"
-
-
-def session_head_lines(stored: StoredSession, command: str | None, look: Look) -> Iterator[str]:
-    session, derived = stored.session, stored.derived
-    yield look.paint(cut(clean_line(derived.title) or "(no title)", look.width), "title")
-    yield _header(stored, local(derived.started_at), look, 0)
-    counts = [counted(derived.message_count, "message"), counted(derived.tool_call_count, "tool call")]
-    if derived.error_count:
-        counts.append(f"{derived.error_count} failed")
-    yield " · ".join(filter(None, (*counts, session_remarks(stored))))
-    rows = (
-        ("id", session.key),
-        ("folder", session.workspace),
-        ("file", session.origin.path),
-        ("resume", command),
-    )
-    for name, value in rows:
-        if value:
-            yield look.paint(f"{name:<7}", "dim") + clean_line(value)
-
-
-def transcript_lines(
-    messages: Sequence[StoredMessage],
-    look: Look,
-    *,
-    whole: frozenset[int] | None,
-    tools: bool = True,
-    thinking: bool = False,
-) -> Iterator[str]:
-    """`whole`: the ordinals that are printed uncut; None prints all so."""
-    for stored in messages:
-        message = stored.message
-        uncut = whole is None or stored.ordinal in whole
-        body = list(message_lines(message, look, indent=INDENT, whole=uncut, tools=tools, thinking=thinking))
-        if not body:
-            continue
-        facts = [str(message.role), local(message.at), clean_line(message.model or "")]
-        facts += [word for word, holds in _flags(stored) if holds]
-        yield ""
-        yield look.paint(label(stored), "bold") + "  " + look.paint(" · ".join(filter(None, facts)), "dim")
-        yield from body
-
-
-def _flags(stored: StoredMessage) -> Iterator[tuple[str, bool]]:
-    message = stored.message
-    yield "written by the agent", message.is_meta
-    yield "side chain", message.is_sidechain
-    yield "summary of earlier messages", message.is_compaction
-    yield "error", message.is_error
-    yield "no longer in its file", stored.vanished
+def next_page(cursor: str | None) -> list[str]:
+    return [f"next page: --cursor {cursor}"] if cursor else []
 
 
 def error_lines(message: str, hint: str) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 _NO_COLUMNS = frozenset({"Mn", "Me", "Cf"})
 _TWO_COLUMNS = frozenset({"W", "F"})
@@ -73,3 +73,16 @@ def wrap(text: str, width: int) -> list[str]:
         pieces = [line[a:b].rstrip() for a, b in wrap_spans(line, width)]
         lines += pieces or [""]
     return lines
+
+
+def flowed(parts: Iterable[str], width: int, between: str = " · ", indent: str = "") -> Iterator[str]:
+    """Parts joined into lines that fit; lines after the first are indented. A part is never broken."""
+    line = ""
+    for part in parts:
+        if line and columns(line) + columns(between) + columns(part) > width:
+            yield line.rstrip()
+            line = indent + part
+        else:
+            line = f"{line}{between}{part}" if line else part
+    if line:
+        yield line

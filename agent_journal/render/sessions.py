@@ -1,0 +1,115 @@
+"""Sessions for people: as a list, and one as a transcript."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from agent_journal.render.clean import clean_line
+from agent_journal.render.message import label, message_lines
+from agent_journal.render.progress import duration
+from agent_journal.render.style import Look, counted, local
+from agent_journal.render.width import columns, cut, flowed
+
+if TYPE_CHECKING:
+    from agent_journal.session import StoredMessage, StoredSession
+
+INDENT = "    "
+LIST_INDENT = 10  # the short id and two spaces
+NAME_COLUMNS = 24  # of a project; the branch takes what is left
+DATE_CHARS = len("2026-03-02")
+
+
+def short_id(name: str) -> str:
+    """Enough of an id to name it; `aj show` accepts any prefix that is unique."""
+    return clean_line(name)[: 14 if name.startswith("agent-") else 8]
+
+
+def head_of(stored: StoredSession, when: str, look: Look, lead: int) -> str:
+    """Agent, project, branch and time on a line that already holds `lead` columns."""
+    session = stored.session
+    agent = clean_line(session.agent)
+    project = cut(clean_line(stored.derived.project), NAME_COLUMNS)
+    room = look.width - lead - sum(columns(part) + 3 for part in (agent, project, when) if part)
+    branch = cut(clean_line(session.git_branch or ""), max(room, 0)) if room > 3 else ""
+    parts = [look.paint(agent, "agent"), project, branch, look.paint(when, "dim")]
+    return " · ".join(part for part in parts if part)
+
+
+def session_remarks(stored: StoredSession) -> str:
+    """What a reader must know before trusting or opening it."""
+    session = stored.session
+    remarks = []
+    if session.is_agent_session:
+        parent = short_id(session.parent_session_id) if session.parent_session_id else ""
+        remarks.append(f"sub-agent of {parent}" if parent else "sub-agent")
+    if stored.gone:
+        remarks.append("source gone")
+    return " · ".join(remarks)
+
+
+def session_list_lines(sessions: Sequence[StoredSession], look: Look) -> Iterator[str]:
+    """Two lines each. Times stand in a column of their own: the list is in their order."""
+    indent = max((len(short_id(s.session.id)) + 2 for s in sessions), default=LIST_INDENT)
+    for stored in sessions:
+        derived = stored.derived
+        when = local(derived.ended_at or derived.started_at) or "no time"
+        name = look.paint(f"{short_id(stored.session.id):<{indent}}", "bold")
+        yield f"{name}{look.paint(f'{when:<16}', 'dim')}  {head_of(stored, '', look, indent + 18)}"
+        title = clean_line(derived.title) or "(no title)"
+        facts = " · ".join(filter(None, (counted(derived.message_count, "message"), session_remarks(stored))))
+        room = look.width - indent - columns(facts) - 3
+        yield f"{'':{indent}}{cut(title, max(room, 20))} · {look.paint(facts, 'dim')}"
+
+
+def session_head_lines(stored: StoredSession, command: str | None, look: Look) -> Iterator[str]:
+    session, derived = stored.session, stored.derived
+    yield look.paint(cut(clean_line(derived.title) or "(no title)", look.width), "title")
+    yield head_of(stored, local(derived.started_at), look, 0)
+    facts = [counted(derived.message_count, "message"), counted(derived.tool_call_count, "tool call")]
+    if derived.error_count:
+        facts.append(f"{derived.error_count:,} failed")
+    if derived.duration_seconds >= 1:
+        facts.append(duration(derived.duration_seconds))
+    yield from flowed([*facts, *filter(None, [session_remarks(stored)])], look.width)
+    rows = (("id", session.key), ("folder", session.workspace), ("file", session.origin.path), ("resume", command))
+    for name, value in rows:
+        if value:
+            yield look.paint(f"{name:<8}", "dim") + clean_line(value)
+
+
+def transcript_lines(
+    messages: Sequence[StoredMessage],
+    look: Look,
+    *,
+    whole: frozenset[int] | None,
+    tools: bool = True,
+    thinking: bool = False,
+) -> Iterator[str]:
+    """`whole`: the ordinals that are printed uncut; None prints all so. What the line above said is not repeated."""
+    width = max((len(label(m)) for m in messages), default=0)
+    day = model = ""
+    for stored in messages:
+        message = stored.message
+        uncut = whole is None or stored.ordinal in whole
+        body = list(message_lines(message, look, indent=INDENT, whole=uncut, tools=tools, thinking=thinking))
+        if not body:
+            continue
+        when = local(message.at)
+        by = clean_line(message.model or "")
+        facts = [str(message.role), when[DATE_CHARS + 1 :] if when[:DATE_CHARS] == day else when]
+        facts += [by if by != model else "", *(word for word, holds in _flags(stored) if holds)]
+        day, model = when[:DATE_CHARS] or day, by or model
+        mark = "" if not whole else look.paint("> ", "match") if uncut else "  "
+        yield ""
+        yield mark + look.paint(f"{label(stored):<{width}}  ", "bold") + look.paint(" · ".join(filter(None, facts)), "dim")
+        yield from body
+
+
+def _flags(stored: StoredMessage) -> Iterator[tuple[str, bool]]:
+    message = stored.message
+    yield "written by the agent", message.is_meta
+    yield "side chain", message.is_sidechain
+    yield "summary of earlier messages", message.is_compaction
+    yield "error", message.is_error
+    yield "no longer in its file", stored.vanished

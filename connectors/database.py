@@ -1,0 +1,83 @@
+"""Agents' SQLite databases, read without leaving a trace: not even SQLite's own -shm file beside them.
+
+A database in WAL mode writes beside itself when it is opened, even to read. So a database with a write-ahead log or
+a rollback journal is copied away with it and the copy is opened; one at rest is opened as it is, immutable.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from agent_journal.connectors.base import FileStat, stat_of
+from agent_journal.errors import UnreadableSource
+
+SIDECARS = ("-wal", "-journal")
+MAX_COPY_BYTES = 8 * 2**30
+
+
+def files_of(path: Path) -> tuple[FileStat, ...]:
+    """The stats whose change means that the database changed; its own first, nothing if it is not there."""
+    own = stat_of(path)
+    if own is None:
+        return ()
+    beside = (stat_of(path.with_name(path.name + suffix)) for suffix in SIDECARS)
+    return (own, *(found for found in beside if found is not None))
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[sqlite3.Connection]:
+    """A connection that cannot write. Raises UnreadableSource for whatever SQLite or the disk refuses."""
+    try:
+        with tempfile.TemporaryDirectory(prefix="aj-") as folder, _opened(path, Path(folder)) as db:
+            yield db
+    except (sqlite3.Error, OSError, OverflowError) as error:
+        raise UnreadableSource(f"{path}: {getattr(error, 'strerror', None) or error}") from error
+
+
+@contextmanager
+def _opened(path: Path, folder: Path) -> Iterator[sqlite3.Connection]:
+    files = files_of(path)
+    if not files:
+        raise UnreadableSource(f"{path}: not a file")
+    live = [f for f in files[1:] if f.size]
+    if live:
+        if sum(f.size for f in files) > MAX_COPY_BYTES:
+            raise UnreadableSource(f"{path}: too large to copy while its agent is writing; close the agent first")
+        for found in (files[0], *live):
+            shutil.copyfile(found.path, folder / found.path.name)
+        path = folder / path.name
+    how = "mode=rw" if live else "mode=ro&immutable=1"  # the copy is ours: SQLite may replay its log into it
+    db = sqlite3.connect(f"{path.absolute().as_uri()}?{how}", uri=True)
+    db.text_factory = _text
+    db.execute("PRAGMA query_only = 1")
+    try:
+        yield db
+    finally:
+        db.close()
+
+
+def _text(raw: bytes) -> str:
+    return raw.decode("utf-8", "replace")
+
+
+def columns(db: sqlite3.Connection, table: str) -> frozenset[str]:
+    """Names of a table's columns; none if there is no such table. Agents add and drop columns between releases."""
+    return frozenset(str(row[1]) for row in db.execute("SELECT * FROM pragma_table_info(?)", (table,)).fetchall())
+
+
+def rows(
+    db: sqlite3.Connection, table: str, wanted: tuple[str, ...], rest: str = "", *values: Any
+) -> Iterator[dict[str, Any]]:
+    """The wanted columns that this version of the table has, one mapping a row. `rest` is our own SQL, never data."""
+    held = columns(db, table)
+    chosen = [name for name in wanted if name in held]
+    if chosen:
+        names = ", ".join(f'"{name}"' for name in chosen)
+        for row in db.execute(f'SELECT {names} FROM "{table}" {rest}', values):
+            yield dict(zip(chosen, row, strict=True))
