@@ -105,9 +105,10 @@ def _fail(arguments: Sequence[str], kind: str, message: str, hint: str = "", cod
 
             sys.stderr.write(encode(problem_object(kind, message, hint)).decode() + "\n")
         else:
+            from agent_journal.render.style import look_at
             from agent_journal.render.terminal import error_lines
 
-            sys.stderr.writelines(f"{line}\n" for line in error_lines(message, hint))
+            sys.stderr.writelines(f"{line}\n" for line in error_lines(message, hint, look_at(sys.stderr).width))
         sys.stderr.flush()
     except BrokenPipeError:
         _discard_output()

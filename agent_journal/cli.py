@@ -22,6 +22,7 @@ from agent_journal.cli_options import (
     Limit,
     Mode,
     Ndjson,
+    NoRefresh,
     Sort,
     Words,
     asked,
@@ -169,7 +170,7 @@ def show(
     """Print a session, or one message and those around it.
 
     SESSION is an id, the beginning of one, or a slug; N is a message. A number alone is that hit of the last
-    search. Long messages are cut unless named or --full.
+    search. Long messages are cut, but for the one that was named; --full cuts none.
 
     \b
     Example:
@@ -206,6 +207,7 @@ def sessions(
     cursor: Cursor = None,
     json: Json = False,
     ndjson: Ndjson = False,
+    no_refresh: NoRefresh = False,
 ) -> int:
     """List sessions, newest first.
 
@@ -214,7 +216,10 @@ def sessions(
       aj sessions --here --since 1w
     """
     query = asked(words, filters)
-    with _opened() as journal:
+    from agent_journal.search import Freshness
+
+    with _opened() as journal, _progress() as progress:
+        fresh = Freshness() if no_refresh else journal.refresh(progress)
         page = journal.sessions(query, limit or LISTED, cursor=cursor)
     found = FOUND if page.sessions else NOTHING
     if json or ndjson:
@@ -223,16 +228,16 @@ def sessions(
         listed = [machine.listed_session(stored, _resume(stored)) for stored in page.sessions]
         if ndjson:
             put_rows(listed)
-            say_object(machine.sessions_facts(page.total, page.next))
+            say_object(machine.sessions_facts(page, fresh))
         else:
-            put_object(machine.sessions_object(page.total, listed, page.next))
+            put_object(machine.sessions_object(page, fresh, listed))
         return found
     from agent_journal.render.sessions import session_list_lines
     from agent_journal.render.style import look_at
     from agent_journal.render.terminal import list_status_lines
 
     put(session_list_lines(page.sessions, look_at(sys.stdout)))
-    say(list_status_lines(len(page.sessions), page.total, page.next, look_at(sys.stderr)))
+    say(list_status_lines(page, fresh, look_at(sys.stderr)))
     return found
 
 
@@ -321,19 +326,25 @@ def _agent(name: str) -> str:
 
 
 def _named(journal: Journal, name: str) -> tuple[StoredSession, int | None]:
-    """The session, and the message if one was named: `3`, `9f8e7d6c`, `9f8e7d6c:12`."""
+    """The session, and the message if one was named: `3`, `9f8e7d6c`, `9f8e7d6c:12`, `3:12`."""
     from agent_journal.errors import NoSuchSession
 
-    if name.isascii() and name.isdecimal() and len(name) <= HIT_DIGITS:
+    if _is_hit(name) and journal.exists:
         key, hit = journal.recall(int(name))
         return journal.session(key), hit
     head, _, tail = name.rpartition(":")
     if not (head and tail.isascii() and tail.isdecimal()):
         return journal.session(name), None
+    if _is_hit(head) and journal.exists:
+        return journal.session(journal.recall(int(head))[0]), int(tail)
     try:
         return journal.session(name), None  # a key whose id is all digits
     except NoSuchSession:
         return journal.session(head), int(tail)
+
+
+def _is_hit(name: str) -> bool:
+    return name.isascii() and name.isdecimal() and len(name) <= HIT_DIGITS
 
 
 def _chosen(

@@ -44,6 +44,7 @@ Context = Annotated[
 Full = Annotated[bool, typer.Option("--full", help="Whole messages, nothing cut.")]
 Json = Annotated[bool, typer.Option("--json", help="One JSON object (docs/json.md).")]
 Ndjson = Annotated[bool, typer.Option("--ndjson", help="One JSON object a line.")]
+NoRefresh = Annotated[bool, typer.Option("--no-refresh", help="Do not look for changed sessions first.")]
 
 Several = list[str] | None
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from measure import (
     MB,
+    Absence,
     Cost,
     Unusable,
     copied,
@@ -24,7 +25,7 @@ from measure import (
     table,
     wrapped,
 )
-from peers import Absent, Bench, Tool, bench, tools
+from peers import Bench, Tool, bench, present, tools
 
 HEADS = ("tool", "what", "wall s", "CPU s", "peak RSS MB", "index MB", "index/source")
 NOTES = """\
@@ -67,26 +68,27 @@ def row(placed: Bench, what: str, cost: Cost, source: int = 0) -> tuple[str, ...
     return placed.tool.name, what, f"{cost.wall:.2f}", f"{cost.cpu:.2f}", rss, *sizes
 
 
-def measured(tool: Tool | Absent, scratch: Path, home: Path, runs: int) -> Iterator[tuple[str, ...]]:
-    if isinstance(tool, Absent):
-        yield tool.name, tool.reason
-        return
+def measured(tool: Tool, scratch: Path, home: Path, runs: int) -> list[tuple[str, ...]]:
     print(f"running {tool.name} …", file=sys.stderr)
     copy = copied(home, scratch / "home")
     try:
-        yield from rows(tool, copy, size(home), runs)
-    except Unusable as reason:
-        yield tool.name, f"failed: {reason}"
+        return list(rows(tool, copy, size(home), runs))
     finally:
         shutil.rmtree(copy)
 
 
 def compare(chosen: argparse.Namespace) -> None:
+    found: list[tuple[str, ...]] = []
+    absent: list[Absence] = []
     with corpus(chosen) as (scratch, home):
-        found = [line for tool in tools(chosen.peers) for line in measured(tool, scratch, home, chosen.runs)]
+        for tool in tools(chosen.peers):
+            try:
+                found += measured(present(tool), scratch, home, chosen.runs)
+            except Unusable as reason:
+                absent.append((tool.name, str(reason)))
         what = chosen.home or f"{chosen.sessions} made sessions of {chosen.agents}"
         print(f"{what}: {size(home) / MB:.1f} MB\n")
-        print(table(HEADS, found))
+    print(table(HEADS, found, absent, words=2))
     notes = NOTES.format(runs=chosen.runs, peers=PEER_NOTES if chosen.peers else "").strip()
     print("", *map(wrapped, notes.splitlines()), sep="\n")
 

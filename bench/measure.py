@@ -28,6 +28,8 @@ NOT_SOURCES = ("needles.json", "manifest.json")  # the generator's own, beside t
 WIDTH = 100
 MB = 1_000_000
 
+Absence = tuple[str, str]  # a tool, and in words why it has no numbers
+
 
 class Unusable(Exception):
     """A sentence for the user: why a benchmark, or one row of it, cannot run."""
@@ -188,21 +190,16 @@ def held_back(home: Path, pieces: int) -> tuple[Path, list[bytes]]:
 # --- tables ----------------------------------------------------------------------------------------
 
 
-def table(heads: Sequence[str], rows: Sequence[Sequence[str]], words: int = 2) -> str:
-    """The first columns are words, the others numbers; a row of fewer cells is a reason in words."""
-    full = [row for row in [heads, *rows] if len(row) == len(heads)]
-    widths = [max(len(row[column]) for row in full) for column in range(len(heads))]
-    lines = [_line(row, widths, words) for row in [heads, *rows]]
-    return "\n".join([lines[0], "-" * min(WIDTH, max(map(len, lines))), *lines[1:]])
-
-
-def _line(row: Sequence[str], widths: Sequence[int], words: int) -> str:
-    if len(row) < len(widths):
-        return wrapped(f"{row[0]:<{widths[0]}}  {' '.join(row[1:])}")
-    sides = ["<"] * words + [">"] * len(row)
-    return "  ".join(
-        f"{cell:{side}{width}}" for cell, side, width in zip(row, sides, widths, strict=False)
-    ).rstrip()
+def table(heads: Sequence[str], rows: Sequence[Sequence[str]], absent: Sequence[Absence], words: int) -> str:
+    """The first columns are words, the others numbers; what has no numbers stands below, with its reason."""
+    widths = [max(len(row[column]) for row in [heads, *rows]) for column in range(len(heads))]
+    widths[0] = max(widths[0], *(len(name) for name, _ in absent), 0)
+    sides = ["<"] * words + [">"] * (len(heads) - words)
+    lines = [
+        "  ".join(map(format, row, map("{}{}".format, sides, widths))).rstrip() for row in [heads, *rows]
+    ]
+    reasons = [wrapped(f"{name:<{widths[0]}}  {reason}") for name, reason in absent]
+    return "\n".join([lines[0], "-" * max(map(len, lines)), *lines[1:], *reasons])
 
 
 def wrapped(text: str) -> str:
@@ -212,6 +209,9 @@ def wrapped(text: str) -> str:
 def guarded(main: Callable[[], Any]) -> int:
     try:
         main()
+        sys.stdout.flush()
+    except BrokenPipeError:  # `| head` has seen enough; nor may the flush at exit complain
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except Unusable as reason:
         print(f"{Path(sys.argv[0]).name}: {reason}", file=sys.stderr)
         return 2

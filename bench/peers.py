@@ -119,6 +119,12 @@ def tools(peers: bool) -> Iterator[Tool | Absent]:
             yield Absent(package, str(reason))
 
 
+def present(tool: Tool | Absent) -> Tool:
+    if isinstance(tool, Absent):
+        raise Unusable(tool.reason)
+    return tool
+
+
 def _aj(program: str) -> Tool:
     ask = (program, "search", "--json", "-n", str(TOP))
     return Tool(

@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import quantiles
 
-from measure import MB, Unusable, copied, corpus, guarded, options, size, table, wrapped
-from peers import TOP, Absent, Bench, Reply, Tool, bench, tools
+from measure import MB, Absence, Unusable, copied, corpus, guarded, options, size, table, wrapped
+from peers import TOP, Bench, Reply, Tool, bench, present, tools
 
 from agent_journal.config import load
 from agent_journal.connectors.registry import SOURCE_KEYS
@@ -56,7 +56,7 @@ class Asked:
 class Findings:
     asked: list[Asked] = field(default_factory=list)
     timed: list[tuple[str, ...]] = field(default_factory=list)
-    absent: list[tuple[str, str]] = field(default_factory=list)
+    absent: list[Absence] = field(default_factory=list)
 
 
 def needles(home: Path) -> list[Needle]:
@@ -140,15 +140,12 @@ def compare(chosen: argparse.Namespace) -> None:
     with corpus(chosen) as (scratch, home):
         wanted = needles(home)
         for tool in tools(chosen.peers):
-            if isinstance(tool, Absent):
-                findings.absent.append((tool.name, tool.reason))
-                continue
             print(f"running {tool.name} …", file=sys.stderr)
             copy = copied(home, scratch / "home")
             try:
-                measure(tool, copy, wanted, chosen.runs, findings)
+                measure(present(tool), copy, wanted, chosen.runs, findings)
             except Unusable as reason:
-                findings.absent.append((tool.name, f"failed: {reason}"))
+                findings.absent.append((tool.name, str(reason)))
             finally:
                 shutil.rmtree(copy)
         what = chosen.home or f"{chosen.sessions} made sessions of {chosen.agents}"
@@ -158,9 +155,9 @@ def compare(chosen: argparse.Namespace) -> None:
 
 def shown(findings: Findings, wanted: Sequence[Needle], runs: int) -> None:
     heads = ["needles in the top 10", *(one.name.removesuffix(", no refresh") for one in findings.asked)]
-    print("", table(heads, [*places(wanted, findings.asked), *findings.absent], words=1), sep="\n")
-    timed = [*findings.timed, *findings.absent]
-    print("", table(["time, ms", "best", "median", "p95", "n"], timed, words=1), "", sep="\n")
+    print("", table(heads, places(wanted, findings.asked), findings.absent, words=1), sep="\n")
+    heads = ["time, ms", "best", "median", "p95", "n"]
+    print("", table(heads, findings.timed, findings.absent, words=1), "", sep="\n")
     for one in findings.asked:
         if one.errors:
             print(wrapped(f"{one.name}: {len(one.errors)} questions ended in an error: {one.errors[0]}"))

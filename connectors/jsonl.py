@@ -51,6 +51,22 @@ def records(path: Path, reading: Reading) -> Iterator[tuple[int, dict[str, Any]]
         raise _unreadable(path, error) from error
 
 
+def text_lines(path: Path, reading: Reading) -> Iterator[tuple[str, bool]]:
+    """Each line of a text without its end, and whether it had one: the last may still be being written."""
+    try:
+        with _opened(path) as file:
+            for number, line, ended in _lines(file):
+                reading.lines += 1
+                if line is None:
+                    reading.bad_line(number, f"longer than {MAX_LINE_BYTES // 2**20} MB")
+                    continue
+                if number == 1:
+                    line = line.removeprefix(_BOM)
+                yield line.decode("utf-8", "replace").rstrip("\r\n"), ended
+    except (OSError, zstandard.ZstdError) as error:
+        raise _unreadable(path, error) from error
+
+
 def document(path: Path) -> Any:
     """The JSON of a file that holds one value. Half-written or over-long, it is unreadable for now."""
     try:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 from msgspec import Struct, structs
 
 from agent_journal.index import codec
-from agent_journal.index.merge import merged_message, merged_session
+from agent_journal.index.merge import grew_into, merged_message, merged_session
 from agent_journal.index.store import Store, guarded
-from agent_journal.session import Message, Session, Transcript, derive
+from agent_journal.session import Message, Role, Session, Transcript, derive
 
 
 class Merged(Struct):
@@ -36,13 +36,13 @@ class _Owner(Struct, frozen=True):
 
 
 class _Row(Struct):
+    identity: int
     id: int
     ordinal: int
     digest: int
     stamp: int
     prompt: int | None
     vanished: bool
-    matched: bool = False
 
 
 class Intake:
@@ -70,13 +70,16 @@ class Intake:
         seq = self._next_seq()
         row = owner.row if owner is not None else self._insert_session(source, session, transcript.second_hand)
         before = merged.messages_new + merged.messages_changed
-        echoes = self._echoes(owner, row, transcript)
-        kept, lost_some = self._merge_messages(row, messages, seq, merged, echoes)
+        gives_way = self._echo_of(owner, session, transcript)
+        kept, lost_some = self._merge_messages(row, messages, seq, merged, gives_way)
+        if not kept:
+            self.db.execute("DELETE FROM session WHERE id = ?", (row,))  # it all stands in transcripts now
+            return
         if owner is not None and lost_some:
             session = merged_session(codec.session_of(owner.facts), session)
         facts_changed = self._write_session(row, source, session, transcript.second_hand, owner, kept, seq)
         if not transcript.second_hand:
-            self._release_elsewhere(row, session, [m for _, m in kept], seq)
+            self._take_over(row, session, seq)
         if owner is None:
             merged.sessions_new += 1
         elif facts_changed or merged.messages_new + merged.messages_changed > before:
@@ -90,11 +93,11 @@ class Intake:
         owner = self._owner(key)
         if owner is None or owner.source == source or transcript.second_hand:
             return owner, key
-        if owner.second_hand or owner.source_gone:
-            return owner, key
         mark = hashlib.blake2b(source_path.encode("utf-8", "surrogateescape"), digest_size=3).hexdigest()
-        key = f"{key}~{mark}"
-        return self._owner(key), key
+        own = self._owner(f"{key}~{mark}")
+        if own is None and (owner.second_hand or owner.source_gone):
+            return owner, key
+        return own, f"{key}~{mark}"
 
     def _owner(self, key: str) -> _Owner | None:
         row = self.db.execute(
@@ -104,13 +107,16 @@ class Intake:
         ).fetchone()
         return None if row is None else _Owner(row[0], row[1], bool(row[2]), bool(row[3]), row[4], row[5])
 
+    # --- what is known second-hand -----------------------------------------------------------------------
+
     def _unheld(self, session: Session, transcript: Transcript) -> tuple[Message, ...]:
         """Prompts of the history that no transcript of the same workspace holds (P18)."""
-        return tuple(m for m in transcript.messages if not self._held(session, m))
+        if not _only_prompts(transcript.messages):
+            return transcript.messages
+        return tuple(m for m in transcript.messages if not self._held(session, codec.prompt_of(m)))
 
-    def _held(self, session: Session, message: Message) -> bool:
-        prompt = codec.prompt_of(message)
-        if prompt is None or message.uuid is not None:
+    def _held(self, session: Session, prompt: int | None) -> bool:
+        if prompt is None:
             return False
         found = self.db.execute(
             "SELECT 1 FROM message m JOIN session s ON s.id = m.session "
@@ -119,19 +125,62 @@ class Intake:
         )
         return found.fetchone() is not None
 
+    def _echo_of(self, owner: _Owner | None, session: Session, transcript: Transcript) -> Callable[[_Row], bool]:
+        """Tells the stored messages that only repeat, from the prompt history, what a transcript holds."""
+        if transcript.second_hand:
+            history = _only_prompts(transcript.messages)
+            return lambda row: history and self._held(session, row.prompt)
+        held = {codec.prompt_of(m) for m in transcript.messages} - {None}
+        adopting = owner is not None and owner.second_hand
+        return lambda row: row.prompt in held and (adopting or _is_echo(self._body(row.id)))
+
+    def _take_over(self, session: int, facts: Session, seq: int) -> None:
+        """Prompts that were known only from the history and stand in a transcript now: shown once, there."""
+        found = self.db.execute(
+            "SELECT DISTINCT s.key FROM message n JOIN message m ON m.prompt = n.prompt "
+            "JOIN session s ON s.id = m.session "
+            "WHERE n.session = ? AND n.changed_seq = ? AND s.second_hand AND s.id != ? AND s.workspace IS ?",
+            (session, seq, session, facts.workspace),
+        ).fetchall()
+        for (key,) in found:
+            self._give_way(key, seq)
+
+    def _give_way(self, key: str, seq: int) -> None:
+        owner = self._owner(key)
+        assert owner is not None
+        facts = codec.session_of(owner.facts)
+        rows = self.db.execute(
+            "SELECT id, digest, prompt, body FROM message WHERE session = ? ORDER BY ordinal", (owner.row,)
+        ).fetchall()
+        messages = [(row[0], self.store.message_of(row[3])) for row in rows]
+        if not _only_prompts([message for _, message in messages]):
+            return
+        held = {number for number, _, prompt, _ in rows if self._held(facts, prompt)}
+        for number, digest, _, _ in rows:
+            if number in held:
+                self._delete(number, digest, seq)
+        kept = [(number, message) for number, message in messages if number not in held]
+        if kept:
+            self._write_session(owner.row, owner.source, facts, True, owner, kept, seq)
+        else:
+            self.db.execute("DELETE FROM session WHERE id = ?", (owner.row,))
+
     # --- messages ----------------------------------------------------------------------------------------
 
     def _merge_messages(
-        self, session: int, messages: Sequence[Message], seq: int, merged: Merged, *, adopting: bool
+        self, session: int, messages: Sequence[Message], seq: int, merged: Merged, gives_way: Callable[[_Row], bool]
     ) -> tuple[list[tuple[int, Message]], bool]:
         """All messages of the session with their ids, in order, and whether the source no longer holds some."""
         rows = self._rows(session)
+        planned = _planned(messages)
+        self._recognize(rows, planned)
+        for row in [r for r in _unmatched(rows, planned) if gives_way(r)]:
+            self._delete(row.id, row.digest, seq)
+            del rows[row.identity]
+        lost = _unmatched(rows, planned)
         kept: list[tuple[int, int, Message]] = []
         last = max((r.ordinal for r in rows.values()), default=0)
-        taken: Counter[int] = Counter()
-        for message in messages:
-            digest = codec.digest_of(message)
-            identity = _identity(message, digest, taken)
+        for identity, (digest, message) in planned.items():
             old = rows.get(identity)
             if old is None:
                 last += 1
@@ -139,17 +188,12 @@ class Intake:
                 merged.messages_new += 1
                 kept.append((last, number, message))
             else:
-                old.matched = True
-                message = self._update(old, digest, message, seq, merged)
+                message = self._update(old, message, seq, merged)
                 kept.append((old.ordinal, old.id, message))
-        lost = [r for r in rows.values() if not r.matched]
-        if adopting:
-            lost = self._drop_echoes(lost, messages, seq)
         for row in lost:
             if not row.vanished:
                 self.db.execute("UPDATE message SET vanished = 1 WHERE id = ?", (row.id,))
-            body = self.db.execute("SELECT body FROM message WHERE id = ?", (row.id,)).fetchone()[0]
-            kept.append((row.ordinal, row.id, self.store.message_of(body)))
+            kept.append((row.ordinal, row.id, self._body(row.id)))
         if lost:
             kept.sort(key=lambda k: k[0])
         return [(number, message) for _, number, message in kept], bool(lost)
@@ -158,7 +202,35 @@ class Intake:
         found = self.db.execute(
             "SELECT identity, id, ordinal, digest, stamp, prompt, vanished FROM message WHERE session = ?", (session,)
         )
-        return {r[0]: _Row(r[1], r[2], r[3], r[4], r[5], bool(r[6])) for r in found}
+        return {r[0]: _Row(r[0], r[1], r[2], r[3], r[4], r[5], bool(r[6])) for r in found}
+
+    def _recognize(self, rows: dict[int, _Row], planned: Mapping[int, tuple[int, Message]]) -> None:
+        """A message without an id of its own that grew is known by what it said before."""
+        grown = [(i, m) for i, (_, m) in planned.items() if m.uuid is None and i not in rows]
+        if not grown:
+            return
+        loose: dict[object, list[tuple[_Row, Message]]] = {}
+        for row in _unmatched(rows, planned):
+            body = self._body(row.id)
+            loose.setdefault((body.role, body.at), []).append((row, body))
+        for identity, message in grown:
+            near = loose.get((message.role, message.at), [])
+            found = next((pair for pair in near if grew_into(pair[1], message)), None)
+            if found is not None:
+                near.remove(found)
+                row = rows.pop(found[0].identity)
+                self.db.execute("UPDATE message SET identity = ? WHERE id = ?", (identity, row.id))
+                row.identity = identity
+                rows[identity] = row
+
+    def _body(self, number: int) -> Message:
+        return self.store.message_of(self.db.execute("SELECT body FROM message WHERE id = ?", (number,)).fetchone()[0])
+
+    def _delete(self, number: int, digest: int, seq: int) -> None:
+        self.db.execute("DELETE FROM message WHERE id = ?", (number,))
+        self.db.execute("INSERT INTO tombstone VALUES (?, ?)", (seq, number))
+        # Its document may have stood for copies elsewhere: theirs has to be written again.
+        self.db.execute("UPDATE message SET changed_seq = ? WHERE digest = ?", (seq, digest))
 
     def _insert(self, session: int, ordinal: int, identity: int, digest: int, message: Message, seq: int) -> int:
         packed = codec.pack(message)
@@ -173,7 +245,7 @@ class Intake:
         assert done.lastrowid is not None
         return done.lastrowid
 
-    def _update(self, old: _Row, digest: int, message: Message, seq: int, merged: Merged) -> Message:
+    def _update(self, old: _Row, message: Message, seq: int, merged: Merged) -> Message:
         if old.vanished:
             self.db.execute("UPDATE message SET vanished = 0 WHERE id = ?", (old.id,))
         packed = codec.pack(message)
@@ -194,18 +266,6 @@ class Intake:
         )
         merged.messages_changed += 1
         return message
-
-    def _drop_echoes(self, lost: list[_Row], messages: Sequence[Message], seq: int) -> list[_Row]:
-        """A transcript takes over a session known from the prompt history: prompts it holds are not kept twice."""
-        held = {codec.prompt_of(m) for m in messages} - {None}
-        stay = []
-        for row in lost:
-            if row.prompt in held:
-                self.db.execute("DELETE FROM message WHERE id = ?", (row.id,))
-                self.db.execute("INSERT INTO tombstone VALUES (?, ?)", (seq, row.id))
-            else:
-                stay.append(row)
-        return stay
 
     # --- the session row ---------------------------------------------------------------------------------
 
@@ -263,8 +323,28 @@ class Intake:
             self.db.execute("UPDATE message SET changed_seq = ? WHERE id = ?", (seq, head))
 
 
-def _adopts(owner: _Owner | None, transcript: Transcript) -> bool:
-    return owner is not None and owner.second_hand and not transcript.second_hand
+def _only_prompts(messages: Sequence[Message]) -> bool:
+    """A history holds what people typed and nothing else; other second-hand sessions are conversations."""
+    return all(m.role is Role.USER and _is_echo(m) for m in messages)
+
+
+def _is_echo(message: Message) -> bool:
+    """The prompt history knows no more of a message than its words, time and folder."""
+    return message.uuid is None and message.agent_version is None and message.user_type is None
+
+
+def _unmatched(rows: Mapping[int, _Row], planned: Mapping[int, object]) -> list[_Row]:
+    return [row for identity, row in rows.items() if identity not in planned]
+
+
+def _planned(messages: Sequence[Message]) -> dict[int, tuple[int, Message]]:
+    """Identity -> (digest, message), in order."""
+    taken: Counter[int] = Counter()
+    planned: dict[int, tuple[int, Message]] = {}
+    for message in messages:
+        digest = codec.digest_of(message)
+        planned[_identity(message, digest, taken)] = (digest, message)
+    return planned
 
 
 def _identity(message: Message, digest: int, taken: Counter[int]) -> int:

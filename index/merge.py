@@ -23,6 +23,13 @@ def merged_message(old: Message, new: Message) -> Message:
     )
 
 
+def grew_into(old: Message, new: Message) -> bool:
+    """Whether the new reading says all that the old one said, and perhaps more."""
+    if (old.uuid, old.role, old.at) != (new.uuid, new.role, new.at):
+        return False
+    return _merged_blocks(old.blocks, new.blocks) == new.blocks
+
+
 def _merged_blocks(old: Sequence[Block], new: Sequence[Block]) -> tuple[Block, ...]:
     calls = {b.id: b for b in old if isinstance(b, ToolCall)}
     blocks: list[Block] = [_merged_call(calls.get(b.id), b) if isinstance(b, ToolCall) else b for b in new]

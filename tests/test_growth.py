@@ -269,7 +269,7 @@ def test_fork_is_one_hit_that_names_both_sessions(home: Home) -> None:
     home.claude(*shared)
     home.claude(*shared, *talk("stork"), name=OTHER)
     home.reindex()
-    (match,) = home.search("tell heron in:user").matches
+    (match,) = home.search("heron in:user").matches
     assert match.session.session.key == f"claude-code:{SESSION}"
     assert [(p.session, p.ordinal) for p in match.also_in] == [(f"claude-code:{OTHER}", 1)]
     assert home.search("heron in:user").total.messages == 1

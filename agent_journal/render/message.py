@@ -16,10 +16,12 @@ from agent_journal.session import Attachment, Block, Message, StoredMessage, Tex
 TEXT_LINES = 20  # of a message that is not shown whole
 RESULT_LINES = 3
 GIST_CHARS = 400  # more than a line can show; keeps a megabyte of text from being cleaned for one line
+MARKED_CHARS = 4000
 ABOUT_COLUMNS = 60
 # The argument that says what a call is about, most telling first. Of paths the end tells most.
 PATHS = ("file_path", "path", "notebook_path")
 TELLING = ("command", "pattern", "query", "url", *PATHS, "description", "prompt")
+_SUMMARY = re.compile(r"<summary>([^<]{1,400})</summary>")
 
 
 def label(stored: StoredMessage) -> str:
@@ -29,9 +31,9 @@ def label(stored: StoredMessage) -> str:
 
 def gist(message: Message) -> str:
     """A message in one line: what was said, else what was done, else what was thought."""
-    said = clean_line(message.text[:GIST_CHARS])
+    said = _without_markup(message.text) if message.text.startswith("<") else clean_line(message.text[:GIST_CHARS])
     if said:
-        return (prompt_title(said) or said) if said.startswith("<") else said
+        return said
     done = " ".join(f"[{call_gist(call, message.cwd)}]" for call in message.tool_calls[:5])
     if done:
         return done
@@ -39,6 +41,12 @@ def gist(message: Message) -> str:
     if thought:
         return f"(thinking) {thought}"
     return " ".join(_attached(b) for b in message.blocks if isinstance(b, Attachment)) or "(empty)"
+
+
+def _without_markup(text: str) -> str:
+    """What agents wrap in tags says nothing in its first hundred characters, unless it has a summary."""
+    found = _SUMMARY.search(text[:MARKED_CHARS])
+    return clean_line(found[1] if found else "") or clean_line(prompt_title(text) or text[:GIST_CHARS])
 
 
 def call_gist(call: ToolCall, cwd: str | None, room: int = ABOUT_COLUMNS) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TextIO
 
 from agent_journal.render.clean import clean_line
-from agent_journal.render.width import cut
+from agent_journal.render.width import cut, cut_start
 
 BAR = 20
 INTERVAL = 0.1  # seconds between two drawings: more only costs time
@@ -54,7 +54,7 @@ class Progress:
         elif self._drawn is not None and now - self._drawn < INTERVAL:
             return
         self._drawn = now
-        line = progress_line(stage, done, total, detail, now - self._began)
+        line = progress_line(stage, done, total, detail, now - self._began, self._width - 1)
         self._stream.write(f"\r{cut(line, self._width - 1)}\x1b[K")
         self._stream.flush()
 
@@ -65,7 +65,7 @@ class Progress:
             self._drawn = None
 
 
-def progress_line(stage: str, done: int, total: int, detail: str, seconds: float) -> str:
+def progress_line(stage: str, done: int, total: int, detail: str, seconds: float, width: int = 80) -> str:
     parts = [clean_line(stage)]
     if total > 0:
         filled = BAR * min(done, total) // total
@@ -77,9 +77,8 @@ def progress_line(stage: str, done: int, total: int, detail: str, seconds: float
         parts.append(f"{rate:.0f}/s" if rate >= 10 else f"{rate:.1f}/s")
         if total > done:
             parts.append(f"{duration((total - done) / rate)} left")
-    if detail:
-        parts.append(clean_line(detail))
-    return "  ".join(parts)
+    line = "  ".join(parts)
+    return f"{line}  {cut_start(clean_line(detail), max(width - len(line) - 2, 1))}" if detail else line
 
 
 def duration(seconds: float) -> str:

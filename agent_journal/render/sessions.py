@@ -88,22 +88,26 @@ def transcript_lines(
 ) -> Iterator[str]:
     """`whole`: the ordinals that are printed uncut; None prints all so. What the line above said is not repeated."""
     width = max((len(label(m)) for m in messages), default=0)
-    day = model = ""
+    said: tuple[str, str] = ("", "")  # the day and the model that the last heading left in force
     for stored in messages:
-        message = stored.message
         uncut = whole is None or stored.ordinal in whole
-        body = list(message_lines(message, look, indent=INDENT, whole=uncut, tools=tools, thinking=thinking))
+        body = list(message_lines(stored.message, look, indent=INDENT, whole=uncut, tools=tools, thinking=thinking))
         if not body:
             continue
-        when = local(message.at)
-        by = clean_line(message.model or "")
-        facts = [str(message.role), when[DATE_CHARS + 1 :] if when[:DATE_CHARS] == day else when]
-        facts += [by if by != model else "", *(word for word, holds in _flags(stored) if holds)]
-        day, model = when[:DATE_CHARS] or day, by or model
+        facts, said = _facts(stored, said)
         mark = "" if not whole else look.paint("> ", "match") if uncut else "  "
         yield ""
-        yield mark + look.paint(f"{label(stored):<{width}}  ", "bold") + look.paint(" · ".join(filter(None, facts)), "dim")
+        yield mark + look.paint(f"{label(stored):<{width}}  ", "bold") + look.paint(" · ".join(facts), "dim")
         yield from body
+
+
+def _facts(stored: StoredMessage, said: tuple[str, str]) -> tuple[list[str], tuple[str, str]]:
+    message = stored.message
+    when, model = local(message.at), clean_line(message.model or "")
+    day = when[:DATE_CHARS]
+    facts = [str(message.role), when[DATE_CHARS + 1 :] if day == said[0] else when, model if model != said[1] else ""]
+    facts += [word for word, holds in _flags(stored) if holds]
+    return [fact for fact in facts if fact], (day or said[0], model or said[1])
 
 
 def _flags(stored: StoredMessage) -> Iterator[tuple[str, bool]]:

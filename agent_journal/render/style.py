@@ -49,9 +49,7 @@ def ago(at: datetime | None, now: datetime) -> str:
         return ""
     if seconds < 60:
         return "just now"
-    return next(
-        (f"{int(seconds // unit)}{letter} ago" for unit, most, letter in _AGO if seconds < unit * most), ""
-    )
+    return next((f"{int(seconds // unit)}{letter} ago" for unit, most, letter in _AGO if seconds < unit * most), "")
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:

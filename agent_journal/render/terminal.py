@@ -17,6 +17,7 @@ from agent_journal.render.width import columns, cut, flowed, wrap_spans
 
 if TYPE_CHECKING:
     from agent_journal.answer import Answer, Match, Snippet
+    from agent_journal.search import Freshness, SessionList
     from agent_journal.session import StoredMessage, StoredSession
 
 INDENT = "    "
@@ -150,8 +151,7 @@ def _foot(match: Match, look: Look) -> Iterator[str]:
 
 
 def status_lines(answer: Answer, look: Look) -> Iterator[str]:
-    for note in answer.notes:
-        yield from flowed(clean_line(note).split(" "), look.width, " ")
+    yield from _notes(answer.notes, look)
     mode = f"{answer.used}, {clean_line(answer.why)}" if answer.why else answer.used
     coverage = answer.coverage
     if answer.matches:
@@ -159,30 +159,44 @@ def status_lines(answer: Answer, look: Look) -> Iterator[str]:
         found = counted(answer.total.messages, "message")
         sessions = counted(answer.total.sessions, "session")
         more = "" if answer.total.exact else "at least "
-        facts = [f"{first}–{last} of {found} in {more}{sessions}", mode, f"{answer.took_ms:.1f} ms"]
+        ranks = f"{first:,}" if first == last else f"{first:,}–{last:,}"
+        facts = [f"{ranks} of {found} in {more}{sessions}", mode, f"{answer.took_ms:.1f} ms"]
     else:
         messages, sessions = counted(coverage.messages, "message"), counted(coverage.sessions, "session")
         facts = [f"nothing found in {messages} of {sessions}", mode]
     yield from flowed(facts, look.width)
-    if coverage.stale:
-        yield "another aj is writing: this answer is from its last commit"
-    if coverage.behind:
-        yield f"{counted(coverage.behind, 'changed file')} not taken in yet: aj reindex"
+    yield from _freshness(coverage.behind, coverage.stale)
     if answer.matches:
         hints = [f"open a hit: aj show {answer.matches[0].rank}"]
         yield from flowed([*hints, *next_page(answer.next)], look.width)
 
 
-def list_status_lines(shown: int, total: int, cursor: str | None, look: Look) -> Iterator[str]:
-    yield from flowed([f"{shown:,} of {counted(total, 'session')}", *next_page(cursor)], look.width)
+def list_status_lines(page: SessionList, fresh: Freshness, look: Look) -> Iterator[str]:
+    yield from _notes(fresh.notes, look)
+    shown = len(page.sessions)
+    facts = [f"{shown:,} of {counted(page.total, 'session')}", *next_page(page.next)] if shown else ["no session fits"]
+    yield from flowed(facts, look.width)
+    yield from _freshness(fresh.behind, fresh.stale)
+
+
+def _notes(notes: Sequence[str], look: Look) -> Iterator[str]:
+    for note in notes:
+        yield from flowed(clean_line(note).split(" "), look.width, " ")
+
+
+def _freshness(behind: int, stale: bool) -> Iterator[str]:
+    if stale:
+        yield "another aj is writing: this answer is from its last commit"
+    if behind:
+        yield f"{counted(behind, 'changed file')} not taken in yet: aj reindex"
 
 
 def next_page(cursor: str | None) -> list[str]:
     return [f"next page: --cursor {cursor}"] if cursor else []
 
 
-def error_lines(message: str, hint: str) -> Iterator[str]:
-    """Every line of the hint begins a line of its own: it may hold a pointer below a query."""
-    yield from f"aj: {clean_text(message)}".split("\n")
-    if hint:
-        yield from clean_text(hint).split("\n")
+def error_lines(message: str, hint: str, width: int) -> Iterator[str]:
+    """Flowed at spaces, so that a path stays whole. A hint of several lines may point at a place: kept as it is."""
+    yield from flowed(f"aj: {clean_line(message)}".split(" "), width, " ")
+    lines = clean_text(hint).split("\n") if hint else []
+    yield from lines if len(lines) > 1 else flowed(clean_line(hint).split(" "), width, " ")
