@@ -14,7 +14,7 @@ from agent_journal.cli_options import Json
 from agent_journal.cli_output import FOUND, put, put_object, say
 
 if TYPE_CHECKING:
-    from agent_journal.config import Value
+    from agent_journal.config import Config, Value
 
 config_app = typer.Typer(
     help="Show and change the settings (config.toml).",
@@ -163,8 +163,7 @@ def assign(
     from agent_journal.render.clean import clean_line
 
     before = _value_before(key)
-    after = config.set_value(_path(), key, value, _agents())
-    loaded = config.load(os.environ, _agents())
+    after, loaded = _changed(key, value)
     origin = config.origins(loaded).get(key, "")
     if json:
         from agent_journal.render.machine import SCHEMA_VERSION
@@ -177,6 +176,23 @@ def assign(
     if origin.startswith("environment"):
         say([f"aj: the {origin} is set and still wins over the file"])
     return FOUND
+
+
+def _changed(key: str, value: str) -> tuple[Value, Config]:
+    """The new value and what is then in force. A file that is wrong elsewhere is left as it was."""
+    from agent_journal import config, config_file
+    from agent_journal.errors import BadConfig
+
+    file = _path()
+    before = file.read_bytes() if file.is_file() else None
+    after = config.set_value(file, key, value, _agents())
+    try:
+        return after, config.load(os.environ, _agents())
+    except BadConfig:
+        if before is not None:
+            config_file.write(file, before)
+            config.load(os.environ, _agents())  # again, for the line numbers of the file as it is
+        raise
 
 
 def _value_before(key: str) -> Value | None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import Struct
 
-from agent_journal.connectors.base import Connector
+from agent_journal.connectors.base import Connector, readable
 from agent_journal.connectors.registry import CONNECTORS
 from agent_journal.errors import JournalError
 from agent_journal.index.lexical import Lexical
@@ -88,11 +88,12 @@ def _agent(connector: Connector, found: Scan, rows: list[SourceRow], store: Stor
         skipped.update(msgspec.json.decode(row.skipped, type=dict[str, int]))
     sessions, messages, newest = store.agent_counts(connector.agent) if store else (0, 0, None)
     here = [row for row in rows if not row.gone]
-    unlisted = [(str(path), f"cannot be listed: {why}") for path, why in discovery.unlisted]
+    unlisted = [(readable(str(path)), f"cannot be listed: {why}") for path, why in discovery.unlisted]
+    private = [(readable(row.path), "excluded by index.exclude") for row in here if row.status == "excluded"]
     return AgentHealth(
         agent=connector.agent,
         name=connector.name,
-        roots=tuple(str(root) for root in found.roots[connector.agent]),
+        roots=tuple(readable(str(root)) for root in found.roots[connector.agent]),
         files_found=len(discovery.sources),
         indexed=sum(row.status == "read" for row in here),
         empty=sum(row.status == "empty" for row in here),
@@ -104,19 +105,20 @@ def _agent(connector: Connector, found: Scan, rows: list[SourceRow], store: Stor
         bad_lines=sum(row.bad_lines for row in rows),
         skipped=dict(skipped.most_common()),
         problems=(*unlisted, *_problems(here)),
-        passed=tuple((str(path), why) for path, why in discovery.passed),
+        passed=(*((readable(str(path)), why) for path, why in discovery.passed), *private),
     )
 
 
 def _problems(rows: list[SourceRow]) -> Iterator[tuple[str, str]]:
     for row in rows:
+        path = readable(row.path)
         if row.status == "failed":
-            yield row.path, row.detail.removeprefix(f"{row.path}: ")
+            yield path, row.detail.removeprefix(f"{path}: ")
         named = msgspec.json.decode(row.bad, type=list[tuple[int, str]])
         for line, reason in named:
-            yield (f"{row.path}:{line}" if line else row.path), reason
+            yield (f"{path}:{line}" if line else path), reason
         if row.bad_lines > len(named):
-            yield row.path, f"and {row.bad_lines - len(named)} more bad lines"
+            yield path, f"and {row.bad_lines - len(named)} more bad lines"
 
 
 def _checks(store: Store | None) -> Iterator[Check]:

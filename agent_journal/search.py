@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import Struct
 
@@ -20,7 +20,7 @@ from agent_journal.answer import Answer, Coverage, Match, Place, Totals
 from agent_journal.config import Config, home_folder
 from agent_journal.connectors.registry import BY_AGENT, BY_NAME, CONNECTORS
 from agent_journal.errors import JournalBusy, NoJournal, NoSuchSession
-from agent_journal.index.lexical import Lexical
+from agent_journal.index.lexical import DamagedIndex, Lexical, reading
 from agent_journal.index.lock import writing
 from agent_journal.index.store import Copy, Store
 from agent_journal.index.sync import Progress, Sync, SyncReport, scan
@@ -37,6 +37,8 @@ REFRESH_SECONDS = 0.4  # a later search takes in what fits; the rest is `aj rein
 PATIENCE_SECONDS = 3.0  # how long reindex waits for a search that is refreshing
 LAST = "last_search.json"
 NO_VECTORS = "no embeddings yet"
+
+T = TypeVar("T")
 
 
 class Freshness(Struct, frozen=True):
@@ -81,14 +83,18 @@ class Journal:
 
     @property
     def exists(self) -> bool:
-        return Store.exists(self.folder)
+        if self._store is None:
+            self._store = Store.open(self.folder)
+            if self._store is not None and self._store.outdated:
+                self.close()
+                with writing(self.folder, PATIENCE_SECONDS):
+                    self._store = Store.create(self.folder)
+        return self._store is not None
 
     @property
     def store(self) -> Store:
-        if self._store is None:
-            if not self.exists:
-                raise NoJournal(f"there is no journal in {self.folder} yet", "run `aj reindex`")
-            self._store = Store.open(self.folder)
+        if not self.exists or self._store is None:
+            raise NoJournal(f"there is no journal in {self.folder} yet", "run `aj reindex`")
         return self._store
 
     # --- taking in ---------------------------------------------------------------------------------------
@@ -110,7 +116,7 @@ class Journal:
         Store.make_folder(self.folder)
         with writing(self.folder, patience):
             self.close()
-            self._store = Store.open(self.folder, create=True)
+            self._store = Store.create(self.folder)
             if progress:
                 progress("looking", 0, 0, "")
             found = scan(self._store, connectors, self.config, self.environ, self.home, full=full)
@@ -151,10 +157,14 @@ class Journal:
         if self._index() is not None:
             return Freshness()
         _, why = Lexical.open(self.store)
-        with writing(self.folder, PATIENCE_SECONDS):
-            Sync(self.store, self.config).follow()
+        return Freshness(notes=(self._rebuilt(why),))
+
+    def _rebuilt(self, why: str) -> str:
+        """Make the word index anew from the store alone."""
         self._lexical = None
-        return Freshness(notes=(f"{why}: rebuilt from the journal",))
+        with writing(self.folder, PATIENCE_SECONDS):
+            Sync(self.store, self.config).follow(afresh=True)
+        return f"{why}: rebuilt from the journal"
 
     # --- asking ------------------------------------------------------------------------------------------
 
@@ -174,11 +184,12 @@ class Journal:
         fresh = self.refresh(progress) if refresh else self._as_it_is()
         started = time.perf_counter()
         limit = limit or self.config.search.max_results
-        lookup = self._lookup(query)
         question = f"{language.format(query)}\0{sort}"
         page = paging.read(cursor, question)
-        page = paging.Page(page.offset, page.seq or lookup.lexical.reached)
-        found = lookup.page(page, limit, recent=sort == "recent")
+        lookup, found, notes = self._asked(
+            query, lambda asked: asked.page(_pinned(page, asked), limit, recent=sort == "recent")
+        )
+        page = _pinned(page, lookup)
         around = self.config.search.default_context if context is None else context
         matches = self._matches(lookup, found.candidates, page.offset, around)
         end = page.offset + len(found.candidates)
@@ -195,8 +206,19 @@ class Journal:
             took_ms=(time.perf_counter() - started) * 1000,
             matches=matches,
             next=paging.written(paging.Page(end, page.seq), question) if end < found.messages else None,
-            notes=fresh.notes,
+            notes=(*fresh.notes, *notes),
         )
+
+    def _asked(self, query: Query, ask: Callable[[Lookup], T]) -> tuple[Lookup, T, tuple[str, ...]]:
+        """Ask the word index. One that turns out to be damaged is made anew and asked again."""
+        try:
+            with reading():
+                lookup = self._lookup(query)
+                return lookup, ask(lookup), ()
+        except DamagedIndex as damage:
+            note = self._rebuilt(damage.message)
+        lookup = self._lookup(query)
+        return lookup, ask(lookup), (note,)
 
     def _lookup(self, query: Query) -> Lookup:
         lexical = self._index()
@@ -242,7 +264,7 @@ class Journal:
         rows = None
         if not query.is_empty:
             self._as_it_is()
-            rows = self._lookup(query).sessions()
+            _, rows, _ = self._asked(query, Lookup.sessions)
         total, found = self.store.newest_sessions(limit, page.offset, rows)
         end = page.offset + len(found)
         following = paging.written(paging.Page(end), question) if end < total else None
@@ -290,3 +312,8 @@ class Journal:
         from agent_journal.health import examined
 
         return examined(self)
+
+
+def _pinned(page: paging.Page, lookup: Lookup) -> paging.Page:
+    """Later pages see what the first one saw."""
+    return paging.Page(page.offset, page.seq or lookup.lexical.reached)

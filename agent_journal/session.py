@@ -295,14 +295,16 @@ def derive(session: Session, messages: Iterable[Message]) -> Derived:
 # S1's table, with the names today's agents use. Compared in lower case without "_" and "-".
 _TOOL_TYPES = {
     ToolType.WRITE: "write edit multiedit notebookedit createfile create strreplaceeditor strreplace applypatch "
-    "replace writefile editfile insert patch",
-    ToolType.READ: "read cat viewfile view readfile readmanyfiles notebookread open listdirectory ls",
+    "replace writefile editfile insert patch searchreplace multistrreplace delete deletefile editfilev2",
+    ToolType.READ: "read cat viewfile view readfile readmanyfiles notebookread open listdirectory ls "
+    "listdir readfilev2",
     ToolType.SEARCH: "grep glob find websearch webfetch search ripgrep rg toolsearch fetch codesearch "
-    "searchfilecontent googlewebsearch",
+    "searchfilecontent googlewebsearch grepsearch codebasesearch filesearch globfilesearch",
     ToolType.SHELL: "bash execute runcommand shell powershell runshellcommand localshell execcommand "
-    "shellcommand bashoutput killshell readbash writebash stopbash writestdin",
+    "shellcommand bashoutput killshell readbash writebash stopbash writestdin runterminalcmd "
+    "runterminalcommandv2",
     ToolType.TASK: "todowrite todoread taskmanager task agent taskcreate taskupdate tasklist taskget "
-    "taskoutput taskstop updatetodo updateplan sql",
+    "taskoutput taskstop updatetodo updateplan sql taskv2",
     ToolType.GENERIC: "exitplanmode enterplanmode askuserquestion askuser skill slashcommand reportintent "
     "listmcpresources readmcpresource sendmessage",
 }

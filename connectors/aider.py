@@ -1,4 +1,4 @@
-"""Aider: one Markdown history in every project, one session a run. Never writes to it, keeps no clone's copy apart.
+"""Aider: one Markdown history in every project, one session a run. Only reads it; runs that asked nothing are left.
 
 The writer's own marks decide who speaks, not Markdown: a prompt is "#### line" and a notice "> line", each after a
 blank line and with two spaces at its end; a reply has neither. Older versions mark only the first line of a notice.
@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import re
-from bisect import bisect_left
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from bisect import bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import Enum
@@ -19,7 +19,8 @@ from pathlib import Path
 from msgspec import structs
 
 from agent_journal.connectors import projects
-from agent_journal.connectors.base import Discovery, Reading, Source, file_time, given_folder, readable, stat_of
+from agent_journal.connectors.base import Discovery, Reading, Source, count, file_time, given_folder, readable, stat_of
+from agent_journal.connectors.blocks import tool_paths
 from agent_journal.connectors.jsonl import text_lines
 from agent_journal.errors import UnreadableSource
 from agent_journal.session import (
@@ -45,12 +46,13 @@ HEADER = "# aider chat started at "
 ENDED = "  "  # two spaces, which the writer puts behind every line that is not a reply
 
 _SHELL = re.compile(r"(?:/(?:run|test|git)\s+|!)(.+)", re.DOTALL)
-_ENCODED = re.compile(r"[A-Za-z0-9+/=]{4096,}")  # images that a terminal would have shown
+_ENCODED = re.compile(r"(?<![A-Za-z0-9+/=])[A-Za-z0-9+/=]{4096,}")  # images that a terminal would have shown
 _THOUGHT = re.compile(r"^(?:-{4,}\n+)?►\s*\*\*(THINKING|ANSWER)\*\*[ \t]*$|^<(/?think(?:ing)?)>[ \t]*$", re.MULTILINE)
 _SEVERAL_LINES = re.compile(r"> (?:Tokens: [\d.]|Add the output to the chat\?|Command Line Args:)")
-_FAILURE = re.compile(
-    r"^(?:litellm\.|Unexpected error|The LLM did not conform|# \d+ SEARCH/REPLACE block)", re.MULTILINE
-)
+_FAILURE = re.compile(r"^(?:litellm\.|Unexpected error|The LLM did not|# \d+ SEARCH/REPLACE block)", re.MULTILINE)
+_AMOUNT = re.compile(r"([\d.,]+[kM]?) (sent|cache write|cache hit|cached|received)")
+# What every launch prints. The first line repeats the command, which may hold keys.
+_STARTUP = re.compile(r"\S*\baider(?:\.exe)?(?: .*)?$|(?:Weak|Editor) model: |Git repo: |Repo-map: |Use /help <")
 
 
 class Aider:
@@ -79,11 +81,10 @@ class Aider:
     def parse(self, source: Source) -> Reading:
         reading = Reading()
         typed = _typed(source)
-        seen: dict[str, int] = defaultdict(int)
+        seen: Counter[str] = Counter()
         for run, until in _runs(source.path, reading):
             seen[run.header] += 1
-            run.times = _between(typed, run.started, until)
-            messages = tuple(run.messages(reading))
+            messages = run.messages(typed, until, reading.skipped)
             if not any(m.role is Role.USER for m in messages):
                 reading.skipped["blank session"] += 1  # launched and left, or asked for nothing but a commit
                 continue
@@ -104,7 +105,8 @@ def _add(path: Path, discovery: Discovery) -> None:
 def _session(source: Source, run: _Run, ordinal: int, messages: tuple[Message, ...]) -> Session:
     place = hashlib.blake2b(str(source.path).encode("utf-8", "surrogateescape"), digest_size=4).hexdigest()
     again = f".{ordinal}" if ordinal > 1 else ""  # the header counts whole seconds
-    times = {} if run.times or run.started is None else {"times": "only the session's start is known"}
+    known = len(source.files) > 1 or run.started is None
+    times = {} if known else {"times": "only the session's start is known"}
     return Session(
         key=f"{AGENT}:{place}/{run.header}{again}",
         id=run.header,
@@ -130,34 +132,28 @@ def _local(text: str) -> datetime | None:
 
 def _typed(source: Source) -> dict[str, list[datetime]]:
     """When each text was typed. The file is a help only: unreadable, it is as good as missing."""
-    times: dict[str, list[datetime]] = defaultdict(list)
+    typed: list[tuple[datetime, list[str]]] = []
     for file in source.files[1:]:
-        at, said = None, list[str]()
+        at: datetime | None = None
         try:
             for line, _ in text_lines(file.path, Reading()):
                 if line.startswith("# "):
-                    at, said = _local(line[2:]), []
+                    at = _local(line[2:])
+                    typed += [(at, [])] if at else []
                 elif line.startswith("+") and at:
-                    if said:
-                        times["\n".join(said)].pop()
-                    said.append(line[1:].rstrip())
-                    times["\n".join(said)].append(at)
+                    typed[-1][1].append(line[1:].rstrip())
         except UnreadableSource:
             continue
+    times: dict[str, list[datetime]] = defaultdict(list)
+    for moment, lines in sorted(typed):
+        times["\n".join(lines).strip()].append(moment)
     return times
 
 
-def _between(
-    typed: dict[str, list[datetime]], start: datetime | None, end: datetime | None
-) -> dict[str, list[datetime]]:
-    """What was typed in one run, latest first, so that pop() gives the next."""
-    if start is None:
-        return {}
-    found = {
-        text: [t for t in times[bisect_left(times, start) :] if end is None or t < end][::-1]
-        for text, times in typed.items()
-    }
-    return {text: times for text, times in found.items() if times}
+def _typed_at(times: list[datetime], after: datetime | None, until: datetime | None) -> datetime | None:
+    """The first of these times that lies within the run and behind the prompt before."""
+    place = bisect_right(times, after) if after else len(times)
+    return times[place] if place < len(times) and (until is None or times[place] < until) else after
 
 
 # Who speaks.
@@ -195,7 +191,6 @@ class _Run:
     started: datetime | None = None
     version: str | None = None
     model: str | None = None
-    times: dict[str, list[datetime]] = field(default_factory=dict)
     parts: list[tuple[_Voice, list[str]]] = field(default_factory=list)
     spaced: bool | None = None  # whether marked lines end in two spaces: the first marked line tells
     gap: bool = True  # the line before is blank
@@ -244,61 +239,105 @@ class _Run:
 
     # What was said.
 
-    def messages(self, reading: Reading) -> list[Message]:
+    def messages(
+        self, typed: Mapping[str, list[datetime]], until: datetime | None, skipped: Counter[str]
+    ) -> tuple[Message, ...]:
         made: list[Message] = []
         at = self.started
         for voice, lines in self.parts:
-            if voice is _Voice.PROMPT:
-                text = "\n".join(line[5:].rstrip() for line in lines).strip()
-                if text in ("", "<blank>"):
-                    reading.skipped["prompt/blank"] += 1
-                    continue
-                at = self.times[text].pop() if self.times.get(text) else at
-                made.append(Message(Role.USER, (Text(text, at=at),), at=at))
+            if voice is _Voice.NOTICE:
+                self._notice(lines, made, at, skipped)
             elif voice is _Voice.REPLY:
                 blocks = tuple(_reply_blocks("\n".join(lines).strip(), at))
                 made.append(Message(Role.ASSISTANT, blocks, at=at, model=self.model))
+            elif (text := "\n".join(line[5:].rstrip() for line in lines).strip()) in ("", "<blank>"):
+                skipped["prompt/blank"] += 1
             else:
-                self._notice(lines, made, at, reading)
-        return made
+                at = _typed_at(typed.get(text, []), at, until)
+                made.append(Message(Role.USER, (Text(text, at=at),), at=at))
+        return tuple(made)
 
-    def _notice(self, lines: list[str], made: list[Message], at: datetime | None, reading: Reading) -> None:
-        told = [line[2:].rstrip() if line.startswith("> ") else line.rstrip(" >") for line in lines]
-        last = made[-1] if made else None
-        command = _SHELL.match(last.text) if last and last.role is Role.USER else None
+    def _notice(self, lines: list[str], made: list[Message], at: datetime | None, skipped: Counter[str]) -> None:
+        told = ["" if line == ">" else line.removeprefix("> ").rstrip() for line in lines]
+        last = made[-1] if made else Message(Role.SYSTEM, ())
+        command = _SHELL.match(last.text) if last.role is Role.USER else None
         if command:
-            text = _ENCODED.sub("[encoded data]", "\n".join(told).strip())
-            made.append(Message(Role.TOOL, (self._call("shell", at, command=command[1], result=text),), at=at))
+            output = self._call("shell", {"command": command[1]}, _kept(told), None, at)
+            made.append(Message(Role.TOOL, (output,), at=at))
             return
-        notice = _Notice(self, at, last)
-        rest = [line for line in told if not notice.knows(line, reading)]
-        if last and last.role is Role.ASSISTANT:
-            made[-1] = structs.replace(last, blocks=last.blocks + tuple(notice.calls), usage=notice.usage)
-        elif notice.calls:
-            made.append(Message(Role.TOOL, tuple(notice.calls), at=at))
-        text = _ENCODED.sub("[encoded data]", "\n".join(rest).strip())
-        if text:
+        calls: list[ToolCall] = []
+        usage, rest = None, []
+        for line in told:
+            if not made and _STARTUP.match(line):
+                skipped["notice/startup"] += 1
+            elif line.startswith("Tokens: "):
+                usage = _usage(line)
+            elif self._is_fact(line) or line.startswith(("Cost: $", "Costs do not")):
+                continue
+            elif call := self._told_call(line, at):
+                calls.append(call)
+            else:
+                rest.append(line)
+        if last.role is Role.ASSISTANT:
+            made[-1] = structs.replace(last, blocks=(*last.blocks, *calls), usage=usage)
+        elif calls:
+            made.append(Message(Role.TOOL, tuple(calls), at=at))
+        if usage and last.role is not Role.ASSISTANT:
+            skipped["notice/tokens without a reply"] += 1
+        if text := _kept(rest):
             failed = _FAILURE.search(text) is not None
             made.append(Message(Role.SYSTEM, (Text(text, at=at),), at=at, is_meta=True, is_error=failed))
 
+    def _is_fact(self, line: str) -> bool:
+        if found := re.match(r"Aider v(\d\S*)$", line):
+            self.version = found[1]
+        elif found := re.match(r"(?:Main m|M)odels?: (\S+?)⚡? with ", line):
+            self.model = found[1]
+        return found is not None
+
+    def _told_call(self, line: str, at: datetime | None) -> ToolCall | None:
+        for name, pattern, success in _CALLS:
+            if found := pattern.match(line):
+                return self._call(name, {k: v.strip() for k, v in found.groupdict().items()}, line, success, at)
+        return None
+
     def _call(
-        self, name: str, at: datetime | None, *, result: str | None = None, success: bool | None = None, **given: str
+        self, name: str, given: dict[str, str], result: str, success: bool | None, at: datetime | None
     ) -> ToolCall:
         self.calls += 1
-        path = given.get("path")
-        return ToolCall(
-            id=f"{name}-{self.calls}",
-            name=name,
-            type=_TYPES.get(name, ToolType.GENERIC),
-            arguments=given,
-            result=result,
-            success=success,
-            paths=(path,) if path else (),
-            at=at,
-        )
+        kind, paths = _TYPES.get(name, ToolType.GENERIC), tool_paths(given)
+        return ToolCall(f"{name}-{self.calls}", name, kind, given, result, success, paths=paths, at=at)
 
 
 _TYPES = {"shell": ToolType.SHELL, "edit": ToolType.WRITE}
+_NOT_APPLIED = r"(?:Did not apply edit to|Skipping edits to) (?P<path>.+?)(?: \(--dry-run\)| that .*)?$"
+_CALLS = (
+    ("edit", re.compile(r"(?:Applied edit to|Creating empty file) (?P<path>.+)"), True),
+    ("edit", re.compile(_NOT_APPLIED), False),
+    ("git_commit", re.compile(r"Commit (?P<hash>[0-9a-f]{7,40}) (?P<message>.+)"), True),
+)
+
+
+def _kept(lines: list[str]) -> str:
+    return _ENCODED.sub("[encoded data]", "\n".join(lines).strip())
+
+
+def _usage(line: str) -> Usage:
+    amounts = {what: _amount(number) for number, what in _AMOUNT.findall(line)}
+    return Usage(
+        input_tokens=amounts.get("sent", 0),
+        output_tokens=amounts.get("received", 0),
+        cache_creation_tokens=amounts.get("cache write", 0),
+        cache_read_tokens=amounts.get("cache hit", 0) or amounts.get("cached", 0),
+    )
+
+
+def _amount(text: str) -> int:
+    """Today's versions round to thousands: 3.2k."""
+    try:
+        return count(round(float(text.rstrip("kM").replace(",", "")) * {"k": 1e3, "M": 1e6}.get(text[-1], 1)))
+    except (ValueError, OverflowError):
+        return 0
 
 
 def _reply_blocks(text: str, at: datetime | None) -> Iterator[Block]:
@@ -314,79 +353,3 @@ def _one_block(text: str, thinks: bool, at: datetime | None) -> Iterator[Block]:
     text = text.strip().removesuffix("------------").strip() if thinks else text.strip()
     if text:
         yield Thinking(text, at=at) if thinks else Text(text, at=at)
-
-
-@dataclass(slots=True)
-class _Notice:
-    """The lines of one notice that are facts: of the run, or of the reply before them."""
-
-    run: _Run
-    at: datetime | None
-    reply: Message | None
-    calls: list[ToolCall] = field(default_factory=list)
-    usage: Usage | None = None
-
-    def knows(self, line: str, reading: Reading) -> bool:
-        for pattern, take in _FACTS:
-            if found := pattern.match(line):
-                take(self, found)
-                return True
-        if _STARTUP.match(line):
-            reading.skipped["notice/startup"] += 1
-            return True
-        return False
-
-    def tokens(self, found: re.Match[str]) -> None:
-        amounts = {what: _amount(number) for number, what in _AMOUNT.findall(found[0])}
-        self.usage = Usage(
-            input_tokens=amounts.get("sent", 0),
-            output_tokens=amounts.get("received", 0),
-            cache_creation_tokens=amounts.get("cache write", 0),
-            cache_read_tokens=amounts.get("cache hit", 0) or amounts.get("cached", 0),
-        )
-
-    def edit(self, found: re.Match[str]) -> None:
-        self.calls.append(self.run._call("edit", self.at, success=True, result=found[0], path=found[1].strip()))
-
-    def no_edit(self, found: re.Match[str]) -> None:
-        self.calls.append(self.run._call("edit", self.at, success=False, result=found[0], path=found[1].strip()))
-
-    def commit(self, found: re.Match[str]) -> None:
-        self.calls.append(
-            self.run._call("git_commit", self.at, success=True, result=found[0], hash=found[1], message=found[2])
-        )
-
-    def version(self, found: re.Match[str]) -> None:
-        self.run.version = found[1]
-
-    def model(self, found: re.Match[str]) -> None:
-        self.run.model = found[1]
-
-    def ignore(self, found: re.Match[str]) -> None:
-        """Said again by the line before it."""
-
-
-_AMOUNT = re.compile(r"([\d.,]+[kM]?) (sent|cache write|cache hit|cached|received)")
-
-
-def _amount(text: str) -> int:
-    """Numbers are rounded to thousands by today's versions: 3.2k."""
-    try:
-        return int(float(text.rstrip("kM").replace(",", "")) * {"k": 1_000, "M": 1_000_000}.get(text[-1], 1))
-    except (ValueError, OverflowError):
-        return 0
-
-
-_FACTS: tuple[tuple[re.Pattern[str], Callable[[_Notice, re.Match[str]], None]], ...] = (
-    (re.compile(r"Tokens: .*received.*"), _Notice.tokens),
-    (re.compile(r"Costs? (?:do not|\$)|Cost: \$"), _Notice.ignore),
-    (re.compile(r"(?:Applied edit to|Creating empty file) (.+)"), _Notice.edit),
-    (re.compile(r"(?:Did not apply edit to|Skipping edits to) (.+?)(?: \(--dry-run\)| that .*)?$"), _Notice.no_edit),
-    (re.compile(r"Commit ([0-9a-f]{7,40}) (.+)"), _Notice.commit),
-    (re.compile(r"Aider v(\d\S*)"), _Notice.version),
-    (re.compile(r"(?:Main m|M)odels?: (\S+?)⚡? with "), _Notice.model),
-)
-# What every launch prints. The first line repeats the command, which may hold keys.
-_STARTUP = re.compile(
-    r"\S*\baider(?:\.exe)?(?: -.*| \S+.*)?$|(?:Weak|Editor) model: |Git repo: |Repo-map: |Use /help <"
-)

@@ -22,7 +22,7 @@ KIND_CHARS = 60  # a kind comes from a log and is shown to people
 # Arguments that name a file or folder, in the spellings of the agents that write these blocks.
 _PATH_KEYS = (
     "file_path", "filePath", "notebook_path", "path", "paths", "file", "files", "filename", "target_file",
-    "absolute_path", "relative_workspace_path", "edits",
+    "absolute_path", "relative_workspace_path", "edits", "targetFile", "relativeWorkspacePath",
 )  # fmt: skip
 _PATH_CHARS = 1024
 _NOT_A_PATH = frozenset("*?\n\r\t\0<>|")  # a glob is a question, not a file

@@ -27,7 +27,7 @@ _INJECTED = re.compile(
 )
 _ACKNOWLEDGED = "Got it. Thanks for the "  # "… context!": the answer made up for the injected first message
 # "@file" in a prompt puts the whole file behind it.
-_REFERENCED = re.compile(r"\s*--- Content from referenced files ---(.*?)(?:--- End of content ---\s*|\Z)", re.DOTALL)
+_REFERENCED = re.compile(r"--- Content from referenced files ---(.*?)(?:--- End of content ---|\Z)", re.DOTALL)
 _REFERENCE = re.compile(r"^Content from @?(.+?):$", re.MULTILINE)
 SNAPSHOT = "<state_snapshot>"  # opens the summary that stands for a compressed history
 
@@ -115,11 +115,13 @@ def prompt_blocks(shown: Any, content: Any, stamp: Stamp, skipped: Counter[str])
     it, whose names remain. `shown` is parts or None, `content` what was sent to the model."""
     sent = [p for p in parts_of(content) if "functionResponse" not in mapping(p)]
     others = [p for p in sent if not isinstance(mapping(p).get("text"), str)]
-    typed = "".join(string(mapping(p), "text") or "" for p in parts_of(shown) or sent)
-    if shown:
-        skipped["part/expanded prompt"] += len(sent) - len(others)
-    names = [name for found in _REFERENCED.findall(typed) for name in _REFERENCE.findall(found)]
+    whole = "".join(string(mapping(p), "text") or "" for p in sent)
+    typed = "".join(string(mapping(p), "text") or "" for p in parts_of(shown)) or whole
     text = _REFERENCED.sub("", typed)
+    if text != whole:
+        skipped["part/expansion of a prompt"] += 1
+        text = text.rstrip()
+    names = [name for found in _REFERENCED.findall(typed) for name in _REFERENCE.findall(found)]
     blocks: list[Block] = [Text(text, *stamp)] if text.strip() else []
     blocks += [Attachment("file", name[:NAME_CHARS], "", "", *stamp) for name in dict.fromkeys(names)]
     return blocks + [made for p in others if (made := part_block(p, stamp, skipped))]
@@ -236,7 +238,7 @@ class Conversation:
 
     def speaks(self) -> bool:
         """Whether anybody said anything; a launch without a prompt leaves notices and errors. Counts what is left."""
-        if any(m.role is not Role.SYSTEM for m in self._messages):
+        if any(m.role is not Role.SYSTEM and not m.is_meta for m in self._messages):
             return True
         self.skipped["blank session"] += 1
         for message in self._messages:

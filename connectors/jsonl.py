@@ -76,15 +76,22 @@ def document(path: Path) -> Any:
         raise _unreadable(path, error) from error
     if len(data) > MAX_LINE_BYTES:
         raise UnreadableSource(f"{path}: longer than {MAX_LINE_BYTES // 2**20} MB")
-    data = data.removeprefix(_BOM)
     try:
-        return _decode(data)
+        return decoded(data)
+    except ValueError as error:
+        raise UnreadableSource(f"{path}: {error}") from error
+
+
+def decoded(data: bytes | str) -> Any:
+    """JSON that stands inside something else: a column, a string. Lenient as for lines; raises ValueError only."""
+    try:
+        return _decode(data.removeprefix(_BOM) if isinstance(data, bytes) else data)
     except (msgspec.MsgspecError, ValueError, RecursionError):
-        text = data.decode("utf-8", "replace").strip(" \t\r\n\0")
+        text = data.removeprefix(_BOM).decode("utf-8", "replace") if isinstance(data, bytes) else data
     try:
-        return _clean(_lenient.decode(text))
+        return _clean(_lenient.decode(text.strip(" \t\r\n\0")))
     except (ValueError, RecursionError) as error:
-        raise UnreadableSource(f"{path}: {_reason(error)}") from error
+        raise ValueError(_reason(error)) from error
 
 
 def _opened(path: Path) -> BinaryIO:

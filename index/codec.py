@@ -16,6 +16,7 @@ _LEVEL = 3
 _RAW, _ZSTD, _LEARNT = b"\x00", b"\x01", b"\x02"
 DICTIONARY_BYTES = 64 * 1024
 SAMPLE_BYTES = 20_000  # of one message; more of it teaches nothing new
+DAMAGE = (zstandard.ZstdError, msgspec.MsgspecError, UnicodeDecodeError)  # what reading back a body that was damaged raises
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 _pack = msgspec.msgpack.Encoder().encode

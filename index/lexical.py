@@ -5,9 +5,13 @@ A message that forks or resumes copied into several sessions is one document tha
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import json
+import os
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -15,7 +19,7 @@ from typing import Any
 
 import tantivy
 
-from agent_journal.errors import unwritable
+from agent_journal.errors import JournalError, unwritable
 from agent_journal.index import words
 from agent_journal.index.store import Copy, Store
 from agent_journal.session import Attachment, Message, Role, StoredSession, project_name
@@ -23,6 +27,9 @@ from agent_journal.session import Attachment, Message, Role, StoredSession, proj
 FORMAT = 1  # raised when documents would be written differently: the folder is then rebuilt
 ENGINE = version("tantivy")  # its files are its own: another release may not read them
 STATE = "state.json"
+MANIFEST = "meta.json"  # tantivy's own list of segments
+DAMAGED = "the word index is damaged"
+LEAST_SPACE = 2**20  # bytes free; below it a writer that died is taken to have died of a full disk
 BATCH = 500  # messages read from the store at a time
 MAX_PATHS = 40  # files named per document
 PATH_SUFFIXES = 6  # a/b/c.py is found as c.py, b/c.py, …
@@ -67,7 +74,7 @@ class Lexical:
         if not folder.exists():
             return None, "the word index is missing"
         state = _state(folder)
-        if state is None:
+        if state is None or not (folder / MANIFEST).is_file():  # tantivy would begin an empty index
             return None, "the word index is unfinished"
         if state.get("format") != FORMAT or state.get("tantivy") != ENGINE:
             return None, "the word index was written by another version"
@@ -77,8 +84,8 @@ class Lexical:
             index = tantivy.Index(SCHEMA, path=str(folder), reuse=True)
             words.register(index)
             index.reload()
-        except (ValueError, OSError) as error:
-            return None, f"the word index cannot be read ({error})"
+        except (ValueError, OSError):
+            return None, DAMAGED
         return cls(folder, index, int(state["seq"])), ""
 
     @classmethod
@@ -105,11 +112,56 @@ class Lexical:
         text = json.dumps({"format": FORMAT, "tantivy": ENGINE, "journal": store.journal_id, "seq": seq})
         temporary = self.folder / (STATE + ".new")
         try:
+            _make_private(self.folder)
             temporary.write_text(text)
+            temporary.chmod(0o600)
             temporary.replace(self.folder / STATE)
         except OSError as error:
             raise unwritable(self.folder, error) from error
         self.reached = seq
+
+
+class DamagedIndex(JournalError):
+    """Its files are not what was written. Whoever meets it has it rebuilt from the store."""
+
+    kind = "index_damaged"
+
+
+@contextmanager
+def reading() -> Iterator[None]:
+    """tantivy reads lazily: damage shows as an error, or as a panic in Rust, in the middle of a search."""
+    try:
+        yield
+    except ValueError as error:
+        raise DamagedIndex(DAMAGED) from error
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":
+            raise
+        raise DamagedIndex(DAMAGED) from error
+
+
+@contextmanager
+def _writing(folder: Path) -> Iterator[None]:
+    """A full disk, a folder without permission and a damaged segment all come as one kind of error."""
+    try:
+        with reading():
+            yield
+    except DamagedIndex as damage:
+        error = damage.__cause__
+        assert error is not None
+        if shutil.disk_usage(folder).free < LEAST_SPACE:
+            raise unwritable(folder, OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))) from error
+        if any(words in str(error).lower() for words in ("os error", "lockbusy")):
+            raise unwritable(folder, Exception(str(error))) from error
+        raise
+
+
+def _make_private(folder: Path) -> None:
+    """tantivy knows nothing of modes."""
+    for entry in os.scandir(folder):
+        with contextlib.suppress(FileNotFoundError):  # a merge removed it
+            if entry.stat().st_mode & 0o077:
+                os.chmod(entry.path, 0o600)
 
 
 def _state(folder: Path) -> dict[str, Any] | None:
@@ -128,10 +180,8 @@ class LexicalWriter:
         self.store = store
         self.options = options
         self.fed = lexical.reached  # above `reached` once documents are handed over but not committed
-        try:
+        with _writing(lexical.folder):
             self.writer = lexical.index.writer(heap_size=memory_mb * 2**20, num_threads=1)
-        except ValueError as error:
-            raise unwritable(lexical.folder, error) from error
         self.fresh = lexical.reached == 0 and lexical.searcher().num_docs == 0
         self.seq = lexical.reached  # stamped on documents, so that a page can ask for what its first page saw
         self.sessions: dict[int, StoredSession] = {}
@@ -141,30 +191,28 @@ class LexicalWriter:
         seq, done = self.store.seq, 0
         self.seq = seq
         self.sessions.clear()  # their facts may have changed since the last time
-        try:
+        with _writing(self.lexical.folder):
             self._forget(self._tombstones(seq))
             for batch in self._changed(seq):
                 done += self._write(batch)
-        except ValueError as error:
-            raise unwritable(self.lexical.folder, error) from error
         self.fed = seq
         return done
 
     def commit(self) -> None:
         if self.fed == self.lexical.reached:
             return
-        try:
+        with _writing(self.lexical.folder):
             self.writer.commit()
-        except ValueError as error:
-            raise unwritable(self.lexical.folder, error) from error
-        self.lexical._write_state(self.store, self.fed)
-        self.lexical.index.reload()
+            self.lexical._write_state(self.store, self.fed)
+            self.lexical.index.reload()
         self.fresh = False
 
     def close(self, *, merge: bool) -> None:
         """Without `merge`, segments are left to a later run: a search must not wait for them."""
         if merge:
-            self.writer.wait_merging_threads()
+            with _writing(self.lexical.folder):
+                self.writer.wait_merging_threads()
+        _make_private(self.lexical.folder)
 
     def _tombstones(self, seq: int) -> list[int]:
         rows = self.store.rows("SELECT message FROM tombstone WHERE seq > ? AND seq <= ?", (self.fed, seq))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import uuid
+from pathlib import Path
 
 from agent_journal.errors import JournalTooNew
 
@@ -67,16 +68,30 @@ MIGRATIONS = [
 
 def migrate(db: sqlite3.Connection) -> None:
     """Bring the tables up to date. Run under the write lock."""
-    check_version(db)
-    version = db.execute("PRAGMA user_version").fetchone()[0]
+    version = version_of(db)
+    check_version(version)
     for number, script in enumerate(MIGRATIONS[version:], start=version + 1):
         db.executescript(f"BEGIN; {script} PRAGMA user_version = {number}; COMMIT;")
     db.execute("INSERT OR IGNORE INTO meta VALUES ('journal_id', ?), ('seq', 0)", (uuid.uuid4().hex,))
     db.commit()
 
 
-def check_version(db: sqlite3.Connection) -> None:
-    version = db.execute("PRAGMA user_version").fetchone()[0]
+def version_of(db: sqlite3.Connection) -> int:
+    """0: a file without tables yet."""
+    return int(db.execute("PRAGMA user_version").fetchone()[0])
+
+
+def header_version(path: Path) -> int:
+    """The version in a database's header: enough to refuse a newer journal without opening, so changing, it."""
+    try:
+        with path.open("rb") as file:
+            header = file.read(64)
+    except OSError:
+        return 0
+    return int.from_bytes(header[60:64], "big") if header.startswith(b"SQLite format 3\0") else 0
+
+
+def check_version(version: int) -> None:
     if version > len(MIGRATIONS):
         raise JournalTooNew(
             f"this journal was written by a newer agent-journal (format {version}; this one knows {len(MIGRATIONS)})",

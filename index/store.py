@@ -6,12 +6,14 @@ Reading lives here; what a re-read source changes is decided in intake.py.
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -62,16 +64,29 @@ def guarded(path: Path) -> Iterator[None]:
         yield
     except sqlite3.DatabaseError as error:
         raise _sentence(path, error) from error
+    except codec.DAMAGE as error:
+        raise _damaged(path, error) from error
+
+
+# By SQLite's primary result codes; an I/O error is most often a disk without space for the shared-memory file.
+_UNWRITABLE = {
+    sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_IOERR,
+}  # fmt: skip
+_LOCKED = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 
 
 def _sentence(path: Path, error: sqlite3.DatabaseError) -> JournalError:
-    text = str(error)
-    if any(words in text for words in ("full", "readonly", "unable to open", "attempt to write")):
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
+    if code in _UNWRITABLE:
         return unwritable(path.parent, error)
-    if "locked" in text or "busy" in text:
+    if code in _LOCKED:
         return JournalUnwritable(f"{path}: the database is locked by another program", "close it and try again")
+    return _damaged(path, error)
+
+
+def _damaged(path: Path, error: Exception) -> JournalCorrupt:
     return JournalCorrupt(
-        f"{path} is damaged ({text})",
+        f"{path} is damaged ({error})",
         "it was left as it is. Sessions whose files still exist can be rebuilt: move journal.db away and run "
         "`aj reindex`. Sessions whose files are gone are only in it: try `sqlite3 journal.db .recover` on a copy.",
     )
@@ -90,34 +105,59 @@ class Store:
     def make_folder(folder: Path) -> None:
         """For its owner alone: it holds everything the agents were told."""
         try:
-            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            folder.chmod(0o700)
+            for missing in [f for f in reversed(folder.parents) if not f.exists()]:
+                missing.mkdir(mode=0o700, exist_ok=True)
+            folder.mkdir(exist_ok=True, mode=0o700)
+            if folder.stat().st_mode & 0o077:
+                folder.chmod(0o700)
         except OSError as error:
             raise unwritable(folder, error) from error
 
     @classmethod
-    def exists(cls, folder: Path) -> bool:
-        return (folder / DATABASE).exists()
-
-    @classmethod
-    def open(cls, folder: Path, *, create: bool = False) -> Store:
-        """Open for reading and writing; with `create`, bring the tables up to date."""
+    def create(cls, folder: Path) -> Store:
+        """Open, and bring the tables up to date. The caller holds the write lock."""
         path = folder / DATABASE
+        try:
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))  # what SQLite adds takes the database's own mode
+            if path.stat().st_mode & 0o077:
+                path.chmod(0o600)
+        except OSError as error:
+            raise unwritable(folder, error) from error
         with guarded(path):
-            db = sqlite3.connect(path, timeout=BUSY_MS / 1000, isolation_level=None)
+            db = _connected(path)
             try:
+                schema.check_version(schema.version_of(db))
                 db.execute("PRAGMA journal_mode = WAL")
-                db.execute("PRAGMA synchronous = NORMAL")  # WAL stays consistent; a power cut may lose the last batch
-                db.execute("PRAGMA cache_size = -16000")
-                if create:
-                    path.chmod(0o600)
-                    schema.migrate(db)
-                else:
-                    schema.check_version(db)
+                schema.migrate(db)
             except BaseException:
                 db.close()
                 raise
         return cls(folder, db)
+
+    @classmethod
+    def open(cls, folder: Path) -> Store | None:
+        """None where there is no journal, or one that is only being made."""
+        path = folder / DATABASE
+        if not path.exists():
+            return None
+        with guarded(path):
+            db = _connected(path)
+            try:
+                version = schema.version_of(db)
+                schema.check_version(version)
+            except BaseException:
+                db.close()
+                raise
+        if version == 0:
+            db.close()
+            return None
+        return cls(folder, db)
+
+    @property
+    def outdated(self) -> bool:
+        """An earlier version's tables: to be brought up to date before they are read."""
+        with guarded(self.path):
+            return schema.version_of(self.db) < len(schema.MIGRATIONS)
 
     def close(self) -> None:
         self.db.close()
@@ -134,6 +174,13 @@ class Store:
         with guarded(self.path):
             return self.db.execute(sql, values).fetchall()
 
+    def _one(self, sql: str, values: Sequence[object] = ()) -> tuple[object, ...]:
+        """A row that must be there."""
+        found = self.rows(sql, values)
+        if not found:
+            raise _damaged(self.path, LookupError("a row is missing"))
+        return found[0]
+
     def number(self, sql: str, values: Sequence[object] = ()) -> int:
         found = self.rows(sql, values)
         return int(str(found[0][0])) if found and found[0][0] is not None else 0
@@ -142,7 +189,7 @@ class Store:
 
     @property
     def journal_id(self) -> str:
-        return str(self.rows("SELECT value FROM meta WHERE key = 'journal_id'")[0][0])
+        return str(self._one("SELECT value FROM meta WHERE key = 'journal_id'")[0])
 
     @property
     def seq(self) -> int:
@@ -156,7 +203,9 @@ class Store:
     def sources(self) -> list[SourceRow]:
         with guarded(self.path):
             found = self.db.execute(f"SELECT {_SOURCE_COLUMNS} FROM source").fetchall()
-        return [msgspec.convert(row, SourceRow, strict=False) for row in found]
+            return [
+                msgspec.convert([path_text(value) for value in row], SourceRow, strict=False) for row in found
+            ]
 
     def known(self) -> dict[tuple[str, str, str], tuple[int, str, int, bool]]:
         """(agent, home, path) -> (row, fingerprint, parser_version, gone): all a scan needs to see what changed."""
@@ -164,7 +213,7 @@ class Store:
             found = self.db.execute(
                 "SELECT agent, home, path, id, fingerprint, parser_version, gone FROM source"
             ).fetchall()
-        return {(a, h, p): (i, f, v, bool(g)) for a, h, p, i, f, v, g in found}
+        return {(a, h, path_text(p)): (i, f, v, bool(g)) for a, h, p, i, f, v, g in found}
 
     def agent_counts(self, agent: str) -> tuple[int, int, datetime | None]:
         """(sessions, messages, when the newest ended)."""
@@ -182,12 +231,13 @@ class Store:
 
     def _session(self, row: Sequence[object]) -> StoredSession:
         number, facts, derived, gone = row
-        return StoredSession(
-            int(str(number)), codec.session_of(_bytes(facts)), codec.derived_of(_bytes(derived)), bool(gone)
-        )
+        with guarded(self.path):
+            return StoredSession(
+                int(str(number)), codec.session_of(_bytes(facts)), codec.derived_of(_bytes(derived)), bool(gone)
+            )
 
     def session(self, row: int) -> StoredSession:
-        return self._session(self.rows(f"SELECT {_SESSION_COLUMNS} FROM session s WHERE s.id = ?", (row,))[0])
+        return self._session(self._one(f"SELECT {_SESSION_COLUMNS} FROM session s WHERE s.id = ?", (row,)))
 
     def session_by_key(self, key: str) -> StoredSession | None:
         found = self.rows(f"SELECT {_SESSION_COLUMNS} FROM session s WHERE s.key = ?", (key,))
@@ -278,7 +328,8 @@ class Store:
 
     def _message(self, row: Sequence[object]) -> StoredMessage:
         number, session, ordinal, body, vanished = row
-        message = self.message_of(_bytes(body))
+        with guarded(self.path):
+            message = self.message_of(_bytes(body))
         return StoredMessage(int(str(number)), int(str(session)), int(str(ordinal)), message, bool(vanished))
 
     def messages(self, session: int, first: int = 1, last: int | None = None) -> list[StoredMessage]:
@@ -291,7 +342,7 @@ class Store:
 
     def message(self, number: int) -> StoredMessage:
         sql = "SELECT id, session, ordinal, body, vanished FROM message WHERE id = ?"
-        return self._message(self.rows(sql, (number,))[0])
+        return self._message(self._one(sql, (number,)))
 
     def context(self, at: StoredMessage, around: int) -> tuple[tuple[StoredMessage, ...], tuple[StoredMessage, ...]]:
         """The messages before and after one: a range read."""
@@ -317,6 +368,28 @@ class Store:
         return groups
 
 
+def _connected(path: Path) -> sqlite3.Connection:
+    schema.check_version(schema.header_version(path))
+    db = sqlite3.connect(path, timeout=BUSY_MS / 1000, isolation_level=None)
+    db.execute("PRAGMA synchronous = NORMAL")  # WAL stays consistent; a power cut may lose the last batch
+    db.execute("PRAGMA cache_size = -16000")
+    return db
+
+
+def path_value(path: str) -> str | bytes:
+    """A path as SQLite can keep it: a name that is no text is kept as its bytes."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return os.fsencode(path)
+    return path
+
+
+def path_text(value: Any) -> Any:
+    return os.fsdecode(value) if isinstance(value, bytes) else value
+
+
 def _bytes(value: object) -> bytes:
-    assert isinstance(value, bytes)
+    if not isinstance(value, bytes):
+        raise sqlite3.DatabaseError("a body is not a blob")
     return value

@@ -5,12 +5,15 @@ One bad file never stops a run and is never silent: its failure is kept, and tri
 
 from __future__ import annotations
 
+import contextlib
 import fnmatch
 import glob
+import hashlib
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 
@@ -18,11 +21,11 @@ import msgspec
 from msgspec import Struct
 
 from agent_journal.config import Config
-from agent_journal.connectors.base import Connector, Discovery, Reading, Source
+from agent_journal.connectors.base import Connector, Discovery, Reading, Source, readable
 from agent_journal.errors import UnreadableSource
 from agent_journal.index.intake import Intake, Merged
-from agent_journal.index.lexical import Indexed, Lexical, LexicalWriter
-from agent_journal.index.store import SourceRow, Store, guarded
+from agent_journal.index.lexical import DamagedIndex, Indexed, Lexical, LexicalWriter
+from agent_journal.index.store import SourceRow, Store, guarded, path_value
 
 Progress = Callable[[str, int, int, str], None]  # stage, done, total, what is being read
 
@@ -83,7 +86,8 @@ def roots_of(connector: Connector, config: Config, environ: Mapping[str, str], h
             roots += [Path(p) for p in sorted(glob.glob(value, recursive=True, include_hidden=True))]
         else:
             roots.append(Path(value))
-    return list(dict.fromkeys(roots))
+    # One folder under two names would be two copies of every session.
+    return list({os.path.realpath(root): root for root in reversed(roots)}.values())[::-1]
 
 
 def scan(
@@ -111,16 +115,50 @@ def scan(
                 continue
             seen.add(key)
             row = known.get(key)
-            if full or row is None or row[1:3] != (source.fingerprint, connector.parser_version):
+            if full or row is None or row[2] != connector.parser_version or not _as_known(row[1], source, config):
                 result.changed.append((connector, source))
             elif row[3]:
                 result.back.append(row[0])
     agents = {c.agent for c in connectors}
     for key, row in known.items():
-        if key[0] in agents and key not in seen and not row[3] and not os.path.lexists(key[2]):
+        if key[0] in agents and key not in seen and not row[3] and _is_gone(key[2]):
             result.gone.append(row[0])
     result.changed.sort(key=_newest_first)
     return result
+
+
+def _as_known(fingerprint: str, source: Source, config: Config) -> bool:
+    """Whether nothing happened to a source since it was read with this outcome."""
+    now = source.fingerprint
+    if not fingerprint.startswith(now):
+        return False
+    return fingerprint[len(now) :] in ("", _exclusion_mark(config)) or fingerprint == now + _failure_mark(source)
+
+
+def _exclusion_mark(config: Config) -> str:
+    """Added where something was kept out: read again when other patterns keep other things out."""
+    patterns = "\0".join(config.index.exclude).encode("utf-8", "surrogateescape")
+    return "-" + hashlib.blake2b(patterns, digest_size=4).hexdigest()
+
+
+def _failure_mark(source: Source) -> str:
+    """Added where a file could not be read: read again when its permissions change, which its mtime does not tell."""
+    changed = 0
+    for file in source.files:
+        with contextlib.suppress(OSError, ValueError):
+            changed = max(changed, file.path.stat().st_ctime_ns)
+    return f"!{changed}"
+
+
+def _is_gone(path: str) -> bool:
+    """Missing for certain. A folder that may not be entered hides its files, it does not delete them."""
+    try:
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except (OSError, ValueError):
+        return False
+    return False
 
 
 def _newest_first(item: tuple[Connector, Source]) -> tuple[bool, int, str]:
@@ -145,7 +183,8 @@ def excluded(path: str, patterns: Sequence[str]) -> bool:
 
 
 def _below(path: str, pattern: str) -> bool:
-    return fnmatch.fnmatchcase(path, pattern) or fnmatch.fnmatchcase(path, pattern.rstrip("/") + "/*")
+    pattern = pattern.rstrip("/")
+    return fnmatch.fnmatchcase(path, pattern) or fnmatch.fnmatchcase(path, f"{pattern}/*")
 
 
 def _below_encoded(path: str, pattern: str) -> bool:
@@ -167,6 +206,7 @@ class Sync:
         self.readings: dict[str, list[tuple[Source, str, Reading]]] = {}
         self.notes: list[str] = []
         self.committed = time.monotonic()
+        self.writer: LexicalWriter | None = None
 
     def run(self, found: Scan, connectors: Sequence[Connector], budget_seconds: float | None = None) -> SyncReport:
         started = time.monotonic()
@@ -174,16 +214,40 @@ class Sync:
         lexical = self._lexical()
         done = 0
         if found.changed or lexical.reached < self.store.seq:
-            writer = self._writer(lexical)
-            done = self._read_all(found.changed, writer, started, budget_seconds)
-            self._finish(writer, len(found.changed), merge=budget_seconds is None)
+            with self._written(lexical):
+                done = self._read_all(found.changed, started, budget_seconds)
+                self._finish(len(found.changed), merge=budget_seconds is None)
         return self._report(found, connectors, done, time.monotonic() - started)
 
-    def follow(self) -> None:
-        """Let the word index catch up with the store; no source is looked at."""
-        lexical = self._lexical()
+    def follow(self, *, afresh: bool = False) -> None:
+        """Let the word index catch up with the store, or make it anew; no source is looked at."""
+        lexical = Lexical.create(self.store) if afresh else self._lexical()
         if lexical.reached < self.store.seq:
-            self._finish(self._writer(lexical), 0, merge=True)
+            with self._written(lexical):
+                self._finish(0, merge=True)
+
+    @contextmanager
+    def _written(self, lexical: Lexical) -> Iterator[None]:
+        try:
+            self.writer = self._writer(lexical)
+            yield
+        finally:
+            self.writer = None  # drops tantivy's own lock
+
+    def _index(self, *, commit: bool) -> None:
+        """Hand over what changed. A word index that turns out to be damaged is made anew: the store has it all."""
+        assert self.writer is not None
+        try:
+            self.writer.feed()
+            if commit:
+                self.writer.commit()
+        except DamagedIndex as damage:
+            self.notes.append(f"{damage.message}: rebuilt from the journal")
+            self.writer = None
+            self.writer = self._writer(Lexical.create(self.store))
+            self.writer.feed()
+            if commit:
+                self.writer.commit()
 
     def _lexical(self) -> Lexical:
         lexical, why = Lexical.open(self.store)
@@ -197,11 +261,11 @@ class Sync:
         options = Indexed(self.config.index.thinking, self.config.index.tool_output_chars)
         return LexicalWriter(lexical, self.store, self.config.index.writer_memory_mb, options)
 
-    def _finish(self, writer: LexicalWriter, total: int, *, merge: bool) -> None:
+    def _finish(self, total: int, *, merge: bool) -> None:
         self.progress("indexing", total, total, "")
-        writer.feed()
-        writer.commit()
-        writer.close(merge=merge)
+        self._index(commit=True)
+        assert self.writer is not None
+        self.writer.close(merge=merge)
 
     def _mark(self, found: Scan) -> None:
         with guarded(self.store.path):
@@ -214,7 +278,6 @@ class Sync:
     def _read_all(
         self,
         changed: Sequence[tuple[Connector, Source]],
-        writer: LexicalWriter,
         started: float,
         budget_seconds: float | None,
     ) -> int:
@@ -224,15 +287,15 @@ class Sync:
         for number, (connector, source) in enumerate(changed):
             expected = time.monotonic() - started + source.size / BYTES_PER_SECOND
             if budget_seconds is not None and expected > budget_seconds:
-                self._write(pending, writer)
+                self._write(pending)
                 return number
             self.progress("reading", number, len(changed), str(source.path))
             pending.append((connector, source, *self._read(connector, source)))
             size += source.size
             if size >= BATCH_BYTES or time.monotonic() - since > BATCH_SECONDS:
-                self._write(pending, writer)
+                self._write(pending)
                 pending, size, since = [], 0, time.monotonic()
-        self._write(pending, writer)
+        self._write(pending)
         return len(changed)
 
     def _read(self, connector: Connector, source: Source) -> tuple[str, Reading]:
@@ -242,7 +305,7 @@ class Sync:
         except UnreadableSource as failure:
             return failure.message, Reading()
 
-    def _write(self, pending: Sequence[tuple[Connector, Source, str, Reading]], writer: LexicalWriter) -> None:
+    def _write(self, pending: Sequence[tuple[Connector, Source, str, Reading]]) -> None:
         if not pending:
             return
         db = self.store.db
@@ -253,13 +316,14 @@ class Sync:
                 for connector, source, failure, reading in pending:
                     self._write_one(connector, source, failure, reading)
             except BaseException:
-                db.execute("ROLLBACK")
+                if db.in_transaction:  # SQLite itself gives up the transaction on a full disk
+                    db.execute("ROLLBACK")
                 self.store.relearn()
                 raise
             db.execute("COMMIT")
-        writer.feed()
-        if time.monotonic() - self.committed > COMMIT_SECONDS:
-            writer.commit()
+        due = time.monotonic() - self.committed > COMMIT_SECONDS
+        self._index(commit=due)
+        if due:
             self.committed = time.monotonic()
 
     def _learn(self, pending: Sequence[tuple[Connector, Source, str, Reading]]) -> None:
@@ -273,7 +337,12 @@ class Sync:
     def _write_one(self, connector: Connector, source: Source, failure: str, reading: Reading) -> None:
         transcripts = [t for t in reading.transcripts if not self._private(t.session.workspace)]
         status = "read" if transcripts else "excluded" if reading.transcripts else "empty"
-        row = self._source_row(connector, source, "failed" if failure else status, failure, reading)
+        mark = ""
+        if failure or any(line == 0 for line, _ in reading.bad_lines):
+            mark = _failure_mark(source)
+        elif len(transcripts) < len(reading.transcripts):
+            mark = _exclusion_mark(self.config)
+        row = self._source_row(connector, source, mark, "failed" if failure else status, failure, reading)
         merged = self.intake.merge(row, str(source.path), transcripts)
         for name in Merged.__struct_fields__:
             setattr(self.merged, name, getattr(self.merged, name) + getattr(merged, name))
@@ -283,7 +352,10 @@ class Sync:
     def _private(self, workspace: str | None) -> bool:
         return bool(workspace) and any(_below(workspace or "", p) for p in self.config.index.exclude)
 
-    def _source_row(self, connector: Connector, source: Source, status: str, detail: str, reading: Reading) -> int:
+    def _source_row(
+        self, connector: Connector, source: Source, mark: str, status: str, detail: str, reading: Reading
+    ) -> int:
+        bad = [(line, readable(reason)) for line, reason in reading.bad_lines]
         found = self.store.db.execute(
             "INSERT INTO source (agent, home, path, fingerprint, parser_version, status, detail, lines, bad_lines, "
             "bad, skipped, unfinished, gone) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0) "
@@ -292,9 +364,9 @@ class Sync:
             "lines = excluded.lines, bad_lines = excluded.bad_lines, bad = excluded.bad, skipped = excluded.skipped, "
             "unfinished = excluded.unfinished, gone = 0 RETURNING id",
             (
-                source.agent, source.home, str(source.path), source.fingerprint, connector.parser_version, status,
-                detail, reading.lines, reading.bad_line_count, msgspec.json.encode(reading.bad_lines).decode(),
-                msgspec.json.encode(reading.skipped).decode(), reading.unfinished,
+                source.agent, source.home, path_value(str(source.path)), source.fingerprint + mark,
+                connector.parser_version, status, readable(detail), reading.lines, reading.bad_line_count,
+                msgspec.json.encode(bad).decode(), msgspec.json.encode(reading.skipped).decode(), reading.unfinished,
             ),
         ).fetchone()  # fmt: skip
         return int(found[0])
@@ -325,19 +397,19 @@ class Sync:
         skipped: Counter[str] = Counter()
         for _, _, reading in readings:
             skipped.update(reading.skipped)
-        failures = [(str(s.path), failure) for s, failure, _ in readings if failure]
+        failures = [(readable(str(s.path)), readable(failure)) for s, failure, _ in readings if failure]
         return AgentReport(
             agent=connector.agent,
             name=connector.name,
-            roots=tuple(str(r) for r in found.roots[connector.agent]),
+            roots=tuple(readable(str(r)) for r in found.roots[connector.agent]),
             sources=len(discovery.sources),
             read=len(readings) - len(failures),
             empty=sum(not r.lines for _, failure, r in readings if not failure),
             failed=len(failures),
             bad_lines=sum(r.bad_line_count for _, _, r in readings),
             skipped=dict(skipped),
-            passed=tuple((str(p), why) for p, why in discovery.passed),
-            unlisted=tuple((str(p), why) for p, why in discovery.unlisted),
+            passed=tuple((readable(str(p)), why) for p, why in discovery.passed),
+            unlisted=tuple((readable(str(p)), why) for p, why in discovery.unlisted),
             failures=tuple(failures),
         )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -56,7 +57,9 @@ class Aj:
 
     def __call__(self, *arguments: str, cwd: Path | None = None) -> Ran:
         pipe = subprocess.PIPE
-        with self.start(*arguments, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, cwd=cwd or self.home) as process:
+        with self.start(
+            *arguments, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, cwd=cwd or self.home
+        ) as process:
             out, err = process.communicate(timeout=60)
         return Ran(process.returncode, *(text.decode().replace(str(self.home), "~") for text in (out, err)))
 
@@ -102,3 +105,11 @@ def two_sessions(home: Path) -> Aj:
     write_claude(home)
     write_copilot(home)
     return Aj(home)
+
+
+def lines(text: str) -> list[str]:
+    """Without what differs from run to run: milliseconds, seconds, sizes, cursors."""
+    text = re.sub(r"\b\d+\.\d ms", "N ms", text)
+    text = re.sub(r"\b\d+\.\d s$", "N s", text, flags=re.MULTILINE)
+    text = re.sub(r"\d+\.\d kB", "N kB", text)
+    return re.sub(r"--cursor \S+", "--cursor C", text).splitlines()

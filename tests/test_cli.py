@@ -1,15 +1,13 @@
-"""Every command through a real process, with everything it prints."""
+"""search, show and sessions through a real process, with everything they print."""
 
 from __future__ import annotations
 
 import json
-import re
-import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
-from process import CLAUDE, COPILOT, Aj, two_sessions, write_claude
+from process import CLAUDE, COPILOT, Aj, lines, two_sessions, write_claude
 
 RESUME = f"cd /home/ana/shop && claude --resume {CLAUDE}"
 CLAUDE_FILE = f"~/.claude/projects/-home-ana-shop/{CLAUDE}.jsonl"
@@ -37,14 +35,6 @@ def aj(tmp_path_factory: pytest.TempPathFactory) -> Aj:
     found = two_sessions(tmp_path_factory.mktemp("cli") / "home")
     assert found("reindex").code == 0
     return found
-
-
-def lines(text: str) -> list[str]:
-    """Without what differs from run to run: milliseconds, seconds, sizes, cursors."""
-    text = re.sub(r"\b\d+\.\d ms", "N ms", text)
-    text = re.sub(r"\b\d+\.\d s$", "N s", text, flags=re.MULTILINE)
-    text = re.sub(r"\d+\.\d kB", "N kB", text)
-    return re.sub(r"--cursor \S+", "--cursor C", text).splitlines()
 
 
 def settled(answer: Any) -> Any:
@@ -336,83 +326,3 @@ def test_sessions_page_by_page_as_rows(aj: Aj) -> None:
     assert lines(aj("sessions", "--limit", "1").err) == ["1 of 2 sessions · next page: --cursor C"]
     none = aj("sessions", "--project", "nowhere")
     assert (none.code, none.out, none.err) == (1, "", "no session fits\n")
-
-
-# --- reindex, agents, doctor ----------------------------------------------------------------------------
-
-
-def test_reindex_says_what_is_new_then_that_nothing_is(tmp_path: Path) -> None:
-    aj = two_sessions(tmp_path / "home")
-    first, second = aj("reindex"), aj("reindex")
-    assert lines(first.out) == [
-        "Claude Code  1 file, 1 read",
-        "Copilot CLI  1 file, 1 read",
-        "2 new sessions · 8 new messages · N s",
-    ]
-    assert lines(second.out)[-1] == "nothing new · N s"
-    report = aj("reindex", "--agent", "copilot", "--full", "--json").object
-    assert [(a["agent"], a["read"]) for a in report["agents"]] == [("copilot-cli", 1)]
-    assert (first.code, second.code, first.err + second.err) == (0, 0, "")
-
-
-def test_agents_say_where_they_are_looked_for(aj: Aj) -> None:
-    ran = aj("agents")
-    assert (ran.code, ran.err) == (0, "")
-    assert ran.lines[:7] == [
-        "Claude Code  claude-code, claude",
-        "  ~/.claude",
-        "  ~/.config/claude  (not there)",
-        "  1 session, 6 messages, newest 2025-03-02 09:15",
-        "  elsewhere: aj config set storage.sources.claude_code PATH",
-        "             or AJ_CLAUDE_PATH=PATH",
-        "",
-    ]
-    assert aj("agents", "--json").object["agents"][1] == {
-        "agent": "copilot-cli",
-        "name": "Copilot CLI",
-        "aliases": ["copilot"],
-        "roots": [{"path": "~/.copilot", "exists": True}, {"path": "~/.copilot-cli", "exists": False}],
-        "sessions": 1,
-        "messages": 2,
-        "newest": "2025-04-01T08:00:03.000Z",
-        "config_key": "storage.sources.copilot_cli",
-        "environment": "AJ_COPILOT_PATH",
-    }
-
-
-def test_doctor_of_a_sound_journal(aj: Aj) -> None:
-    ran = aj("doctor")
-    assert (ran.code, ran.err) == (0, "")
-    assert lines(ran.out) == [
-        "Claude Code",
-        "  ~/.claude",
-        "  ~/.config/claude  (not there)",
-        "  1 file found, 1 indexed",
-        "  1 session, 6 messages, newest 2025-03-02 09:15",
-        "",
-        "Copilot CLI",
-        "  ~/.copilot",
-        "  ~/.copilot-cli  (not there)",
-        "  1 file found, 1 indexed",
-        "  1 session, 2 messages, newest 2025-04-01 08:00",
-        "",
-        "Journal",
-        "  ~/.agent-journal/index",
-        "  2 sessions, 8 messages · N kB, word index N kB",
-        "  ok journal.db: whole",
-        "  ok word index: 8 distinct messages",
-    ]
-
-
-def test_doctor_names_a_bad_line_and_a_source_that_is_gone(tmp_path: Path) -> None:
-    aj = two_sessions(tmp_path / "home")
-    path = aj.home / ".claude/projects/-home-ana-shop" / f"{CLAUDE}.jsonl"
-    path.write_bytes(path.read_bytes() + b"{broken\n")
-    aj("reindex")
-    shutil.rmtree(aj.home / ".copilot")
-    aj("reindex")
-    ran = aj("doctor")
-    assert ran.lines[3] == "  1 file found, 1 indexed, 1 bad line"
-    assert [line for line in ran.lines if line.startswith("  !")] == [f"  ! {CLAUDE_FILE}:9:"]
-    assert "  0 files found, 0 indexed, 1 gone (kept in the journal)" in ran.lines
-    assert aj("show", "0d3c9f10").lines[2] == "2 messages · 0 tool calls · 1s · source gone"

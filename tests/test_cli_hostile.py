@@ -52,7 +52,9 @@ def aj(tmp_path_factory: pytest.TempPathFactory) -> Aj:
     bad = home / ".claude/projects/-p" / "evil\x1b]0;owned\x07\x9b31m\u202e.jsonl"
     bad.parent.mkdir(parents=True)
     bad.write_bytes(b"{broken \x1b[31m\n" + logs.lines([logs.user("u9", EVIL, **common)]) + b"not json \x1b]0;x\x07\n")
-    log = copilot_logs.Events().start(context={"cwd": cwd, "branch": EVIL}).user(EVIL).asks("c1", EVIL, {"command": EVIL})
+    log = (
+        copilot_logs.Events().start(context={"cwd": cwd, "branch": EVIL}).user(EVIL).asks("c1", EVIL, {"command": EVIL})
+    )
     log.done("c1", EVIL)
     log.write(home / ".copilot")
     return Aj(home)

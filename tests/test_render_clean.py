@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import unicodedata
 
 import pytest
@@ -10,12 +11,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_journal.render.clean import clean_line, clean_span, clean_text
+from agent_journal.render.message import message_lines
 from agent_journal.render.progress import Progress, duration, progress_line
-from agent_journal.render.style import sized
-from agent_journal.render.width import columns, cut, wrap, wrap_spans
+from agent_journal.render.style import Look, sized
+from agent_journal.render.width import columns, cut, cut_start, flowed, wrap, wrap_spans
+from agent_journal.session import Message, Role, ToolCall
 
-HIDING = {"\u200b", "\u200e", "\u200f", "\ufeff", "\u00ad", *map(chr, range(0x202A, 0x202F)), *map(chr, range(0x2066, 0x206A))}
-_ANY_TEXT = st.text(st.characters(exclude_categories=()) | st.sampled_from("\x1b[]0;31mH\x07\x9b\x9d\r\n\t\u202e\ud800"))
+HIDING = {
+    "\u200b",
+    "\u200e",
+    "\u200f",
+    "\ufeff",
+    "\u00ad",
+    *map(chr, range(0x202A, 0x202F)),
+    *map(chr, range(0x2066, 0x206A)),
+}
+_ANY_TEXT = st.text(
+    st.characters(exclude_categories=()) | st.sampled_from("\x1b[]0;31mH\x07\x9b\x9d\r\n\t\u202e\ud800")
+)
 
 
 @given(_ANY_TEXT)
@@ -107,4 +120,83 @@ def test_progress_without_a_total_shows_the_count() -> None:
 
 def test_durations_and_sizes_read_as_people_say_them() -> None:
     assert [duration(s) for s in (0.4, 59, 200, 3900)] == ["0s", "59s", "3m 20s", "1h 05m"]
-    assert [sized(n) for n in (0, 999, 1000, 12_345_678, 5 * 10**12)] == ["0 B", "999 B", "1.0 kB", "12.3 MB", "5000.0 GB"]
+    assert [sized(n) for n in (0, 999, 1000, 12_345_678, 5 * 10**12)] == [
+        "0 B",
+        "999 B",
+        "1.0 kB",
+        "12.3 MB",
+        "5000.0 GB",
+    ]
+
+
+# Marks of Arabic, Syriac, Kaithi and other scripts, and the joiners that make emoji: seen, and harmless.
+SHOWN_FORMATS = re.compile(
+    "[\u0600-\u0605\u06dd\u070f\u0890\u0891\u08e2\u200c\u200d\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001d17a]"
+)
+_SEQUENCES = st.sampled_from(
+    [
+        "\x1b[",
+        "\x1b]8;;",
+        "\x1b]52;c;",
+        "\x1bP",
+        "\x1b\\",
+        "\x07",
+        "\x9b",
+        "\x9d",
+        "\x9c",
+        "31m",
+        "2J",
+        "?25l",
+        "\x1b(0",
+        "\x1bc",
+    ]
+)
+
+
+@given(st.lists(_SEQUENCES | st.text(st.characters(exclude_categories=()), max_size=3)).map("".join))
+def test_no_escape_or_format_character_survives_whatever_surrounds_it(text: str) -> None:
+    for cleaned in (clean_text(text), clean_line(text), clean_span(text)):
+        acting = {c for c in cleaned if unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp")} - {"\n", "\t"}
+        assert {c for c in acting if not SHOWN_FORMATS.match(c)} == set()
+
+
+@given(st.text(), st.integers(1, 20))
+def test_cut_texts_fit_from_either_end(text: str, width: int) -> None:
+    line = clean_line(text)
+    assert max(columns(cut(line, width)), columns(cut_start(line, width))) <= width
+
+
+def test_start_of_a_path_is_cut_and_its_name_kept() -> None:
+    assert [cut_start("src/deep/name.py", width) for width in (16, 9, 1)] == ["src/deep/name.py", "…/name.py", "…"]
+
+
+def test_parts_flow_into_lines_that_fit_and_are_never_broken() -> None:
+    assert list(flowed(["one", "two", "three", "a-very-long-part", "end"], 12)) == [
+        "one · two",
+        "three",
+        "a-very-long-part",
+        "end",
+    ]
+    assert list(flowed(["a", "b", "c"], 3, " ", "  ")) == ["a b", "  c"]
+    assert list(flowed([], 10)) == []
+
+
+def drawn(text: str, width: int = 24, **how: bool) -> list[str]:
+    call = ToolCall("t", "Bash", arguments={"command": "ls"}, result=text)
+    return list(message_lines(Message(Role.ASSISTANT, (call,)), Look(width), indent="", whole=how.get("whole", False)))
+
+
+def test_long_result_says_how_many_of_its_lines_are_left_out() -> None:
+    assert drawn("1\n2\n3\n4\n5") == ["[Bash ls]", "  | 1", "  | 2", "  | 3", "  | … 2 more lines"]
+
+
+def test_one_line_more_than_fits_is_shown_instead_of_counted() -> None:
+    assert drawn("1\n2\n3\n4") == ["[Bash ls]", "  | 1", "  | 2", "  | 3", "  | 4"]
+
+
+def test_one_endless_line_is_cut_too() -> None:
+    assert drawn("x" * 200) == ["[Bash ls]", *["  | " + "x" * 20] * 3, "  | … 1 more line"]
+
+
+def test_whole_message_names_its_arguments() -> None:
+    assert drawn("1\n2\n3\n4\n5", whole=True) == ["[Bash]", "  command: ls", *(f"  | {n}" for n in range(1, 6))]

@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 from copilot_logs import full_log
-from journals import SHARED_HOME, Home, contents, hits, tree, without_ids
+from journals import SHARED_HOME, Home, contents, hits, tree
 from logs import SESSION, assistant, text, tool_result, tool_use, user
 
 from agent_journal.connectors.claude_code import ClaudeCode
+from agent_journal.index import schema
 
 BIRDS = ("heron", "stork", "crane")
 REBUILT = "rebuilt from the journal"
@@ -125,7 +126,8 @@ def legacy(home: Home, name: str, data: str) -> Path:
 
 
 def document(words: str) -> str:
-    return json.dumps({"sessionId": "9a1b", "chatMessages": [{"role": "user", "content": words}, {"role": "assistant", "content": "ok"}]})
+    said = [{"role": "user", "content": words}, {"role": "assistant", "content": "ok"}]
+    return json.dumps({"sessionId": "9a1b", "chatMessages": said})
 
 
 def test_failure_is_named_remembered_and_tried_again_when_the_file_changes(birds: Home) -> None:
@@ -284,28 +286,30 @@ def segment_files(home: Home, ending: str) -> list[Path]:
 
 
 def damage(path: Path, how: str) -> None:
+    """In a new file: this process may still have the old one in its memory."""
     data = path.read_bytes()
-    path.chmod(0o600)
-    if how == "deleted":
-        path.unlink()
-    elif how == "emptied":
+    path.unlink()
+    if how == "emptied":
         path.write_bytes(b"")
     elif how == "halved":
         path.write_bytes(data[: len(data) // 2])
-    else:
+    elif how == "overwritten":
         path.write_bytes(b"\xff" * len(data))
+    elif how == "overwritten inside":  # the footer, which tantivy looks at, is left
+        footer = 150 if len(data) > 300 else 0
+        path.write_bytes(b"\xff" * (len(data) - footer) + data[len(data) - footer :])
 
 
 @pytest.mark.parametrize("refresh", [True, False])
-@pytest.mark.parametrize("how", ["deleted", "emptied", "halved", "overwritten"])
-@pytest.mark.parametrize("ending", ["meta.json", "state.json", ".term", ".idx", ".pos", ".fast", ".fieldnorm", ".store"])
+@pytest.mark.parametrize("how", ["deleted", "emptied", "halved", "overwritten", "overwritten inside"])
+@pytest.mark.parametrize("ending", ["meta.json", "state.json", ".term", ".idx", ".pos", ".fast", ".fieldnorm"])
 def test_damaged_word_index_is_rebuilt_and_never_an_error(birds: Home, ending: str, how: str, refresh: bool) -> None:
     before = hits(birds.search("nest"))
     for path in segment_files(birds, ending):
         damage(path, how)
     answer = birds.search("nest", refresh=refresh)
     assert hits(answer) == before
-    assert ending == ".store" or [n for n in answer.notes if n.endswith(REBUILT)]
+    assert [n for n in answer.notes if n.endswith(REBUILT)]
 
 
 def test_reindex_over_a_damaged_word_index_rebuilds_it(birds: Home) -> None:
@@ -341,11 +345,33 @@ def test_word_index_ahead_of_a_restored_journal_is_rebuilt(birds: Home, tmp_path
     assert birds.search("wren").matches == ()
 
 
+def test_journal_of_an_earlier_version_is_brought_up_to_date_by_a_search(
+    birds: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = birds.stored()
+    monkeypatch.setattr(schema, "MIGRATIONS", [*schema.MIGRATIONS, "CREATE TABLE later (id INTEGER PRIMARY KEY);"])
+    assert len(birds.search("nest", refresh=False).matches) == 3
+    with birds.journal() as journal:
+        assert journal.store.rows("SELECT count(*) FROM later") == [(0,)]
+    assert birds.stored() == before
+
+
+def test_journal_that_was_only_begun_is_no_journal_yet(home: Home) -> None:
+    home.claude(*talk("heron"))
+    home.index.mkdir(parents=True)
+    home.database.touch()
+    assert home.aj("search", "heron", "--no-refresh").returncode == 2
+    with home.journal() as journal:
+        assert not journal.exists
+    assert home.search("heron in:user").total.messages == 1
+
+
 # --- the folder, and the agents' files -------------------------------------------------------------------
 
 
 def modes(folder: Path) -> dict[str, str]:
-    return {str(p.relative_to(folder.parent)): oct(stat.S_IMODE(p.stat().st_mode)) for p in [folder, *folder.rglob("*")]}
+    paths = [folder, *folder.rglob("*")]
+    return {str(p.relative_to(folder.parent)): oct(stat.S_IMODE(p.stat().st_mode)) for p in paths}
 
 
 def test_journal_is_for_its_owner_alone(birds: Home) -> None:
@@ -409,4 +435,3 @@ def test_two_journals_of_the_same_home_are_equal(tmp_path: Path) -> None:
         assert contents(first) == contents(second)
         for query in ("checkpoint", "refactor test", "is:error"):
             assert hits(first.search(query, limit=200)) == hits(second.search(query, limit=200))
-        assert without_ids({}) == {}

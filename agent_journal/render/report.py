@@ -19,10 +19,13 @@ INDENT = "  "
 
 
 def sync_lines(report: SyncReport, look: Look) -> Iterator[str]:
-    width = max((len(clean_line(a.name)) for a in report.agents), default=0)
-    for agent in report.agents:
+    present = [a for a in report.agents if a.sources or a.unlisted or a.failures]
+    width = max((len(clean_line(a.name)) for a in present), default=0)
+    for agent in present:
         yield from _synced_agent(agent, look, width)
-    facts = [*_change(report.sessions_new, report.sessions_changed, "session")]
+    if not present:
+        yield "no sessions found; aj agents lists where they are looked for"
+    facts = list(_change(report.sessions_new, report.sessions_changed, "session"))
     facts += _change(report.messages_new, report.messages_changed, "message")
     facts = facts or ["nothing new"]
     if report.gone:
@@ -66,13 +69,19 @@ def _reasons(problems: Sequence[tuple[str, str]], look: Look) -> Iterator[str]:
 
 
 def health_lines(health: Any, look: Look) -> Iterator[str]:
-    for agent in health.agents:
+    absent = [clean_line(a.name) for a in health.agents if not _is_present(a)]
+    for agent in filter(_is_present, health.agents):
         yield from _agent_health(agent, look)
+        yield ""
+    if absent:
+        yield "Nothing found of"
+        yield from _flowing(absent, look)
         yield ""
     yield look.paint("Journal", "title")
     yield INDENT + clean_line(str(health.journal_path))
+    contents = f"{counted(health.sessions, 'session')}, {counted(health.messages, 'message')}"
     sizes = f"{sized(health.journal_bytes)}, word index {sized(health.lexical_bytes)}"
-    yield f"{INDENT}{counted(health.sessions, 'session')}, {counted(health.messages, 'message')} · {sizes}"
+    yield from (INDENT + line for line in flowed([contents, sizes], look.width - len(INDENT)))
     if health.behind:
         yield f"{INDENT}{counted(health.behind, 'changed file')} not taken in yet: aj reindex"
     for name, fine, sentence in health.checks:
@@ -81,6 +90,10 @@ def health_lines(health: Any, look: Look) -> Iterator[str]:
         first, *rest = flowed(said.split(" "), look.width - 6, " ")
         yield f"{INDENT}{mark}{' ' * (3 - (2 if fine else 1))}{first}"
         yield from (f"{INDENT}   {line}" for line in rest)
+
+
+def _is_present(agent: Any) -> bool:
+    return bool(agent.files_found or agent.sessions or agent.gone or agent.problems or agent.passed)
 
 
 def _agent_health(agent: Any, look: Look) -> Iterator[str]:

@@ -29,10 +29,14 @@ def head_of(stored: StoredSession, when: str, look: Look, lead: int) -> str:
     """Agent, project, branch and time on a line that already holds `lead` columns."""
     session = stored.session
     agent = clean_line(session.agent)
-    project = cut(clean_line(stored.derived.project), NAME_COLUMNS)
-    room = look.width - lead - sum(columns(part) + 3 for part in (agent, project, when) if part)
-    branch = cut(clean_line(session.git_branch or ""), max(room, 0)) if room > 3 else ""
-    parts = [look.paint(agent, "agent"), project, branch, look.paint(when, "dim")]
+    room = look.width - lead - columns(agent) - (columns(when) + 3 if when else 0)
+    names = []
+    for name, most in ((stored.derived.project, NAME_COLUMNS), (session.git_branch or "", look.width)):
+        shown = cut(clean_line(name), min(most, room - 3))
+        if len(shown) > 1:  # more than an ellipsis
+            names.append(shown)
+            room -= columns(shown) + 3
+    parts = [look.paint(agent, "agent"), *names, look.paint(when, "dim")]
     return " · ".join(part for part in parts if part)
 
 
@@ -95,9 +99,11 @@ def transcript_lines(
         if not body:
             continue
         facts, said = _facts(stored, said)
-        mark = "" if not whole else look.paint("> ", "match") if uncut else "  "
+        mark = "" if not whole else "> " if uncut else "  "
+        head = f"{label(stored):<{width}}  "
+        about = cut(" · ".join(facts), look.width - len(mark) - len(head))
         yield ""
-        yield mark + look.paint(f"{label(stored):<{width}}  ", "bold") + look.paint(" · ".join(facts), "dim")
+        yield look.paint(mark, "match") + look.paint(head, "bold") + look.paint(about, "dim")
         yield from body
 
 

@@ -1,0 +1,354 @@
+"""Cursor's plain transcripts, written for every agent run, and the messages they share with its other stores.
+
+A transcript knows no times but those of prompts and seldom a result: where a database holds the session, it gives way.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from agent_journal.connectors.base import (
+    Discovery,
+    FileStat,
+    Reading,
+    Source,
+    entries,
+    file_time,
+    is_folder,
+    mapping,
+    readable,
+    stat_of,
+    string,
+    walk,
+)
+from agent_journal.connectors.blocks import Stamp, block, contents, kept_json, kind_name, result_text, tool_paths
+from agent_journal.connectors.jsonl import decoded, records, text_lines
+from agent_journal.session import Block, Message, Origin, Role, Session, Text, Thinking, ToolCall, Transcript, tool_type
+
+TRANSCRIPT = "history"  # kind of Source: such sources are read last, when the databases are known
+STORE = "store.db"
+REDACTED = "[REDACTED]"
+_FOLDER, _SUB_AGENTS = "agent-transcripts", "subagents"
+_HOME_PARTS = ("chats", "projects")
+
+# Where they are.
+
+
+def is_home(root: Path) -> bool:
+    return root.name == ".cursor" or any(is_folder(root / part) for part in _HOME_PARTS)
+
+
+def stores(home: Path, discovery: Discovery) -> dict[str, Path]:
+    """chats/<md5 of the workspace>/<session id>/store.db, by session."""
+    return {path.parent.name: path for path in _paths(home / "chats", discovery) if path.name == STORE}
+
+
+def home_transcripts(home: Path, discovery: Discovery) -> list[Source]:
+    projects = [Path(e.path) / _FOLDER for e in entries(home / "projects", discovery)]
+    return [source for folder in projects for source in transcripts(_paths(folder, discovery), discovery)]
+
+
+def _paths(folder: Path, discovery: Discovery) -> Iterator[Path]:
+    return (Path(entry.path) for entry in walk(folder, discovery, 2))
+
+
+def transcripts(paths: Iterable[Path], discovery: Discovery) -> list[Source]:
+    """One source a session. Its oldest layout gives the path, so that a session that moves stays the same source."""
+    found: dict[tuple[Path, str], list[FileStat]] = {}
+    for path in paths:
+        own = stat_of(path) if path.suffix in (".jsonl", ".txt") else None
+        if own is None:
+            discovery.passed.append((path, "not a transcript"))
+            continue
+        nested = path.parent.name == path.stem and path.parent.parent.name == _FOLDER
+        found.setdefault((path.parent.parent if nested else path.parent, path.stem), []).append(own)
+    listed = (sorted(files, key=_freshness) for files in found.values())
+    return [Source("", files[0].path, tuple(files), TRANSCRIPT) for files in listed]
+
+
+def _freshness(file: FileStat) -> tuple[bool, bool]:
+    """.txt came first, then lines of JSON, then a folder for each session."""
+    return file.path.suffix == ".jsonl", file.path.parent.name == file.path.stem
+
+
+def parent_of(path: Path) -> str | None:
+    """The session that started the sub-agent of this transcript."""
+    return readable(path.parent.parent.name) if path.parent.name == _SUB_AGENTS else None
+
+
+# What they say.
+
+
+def read_transcript(source: Source, reading: Reading) -> None:
+    file = source.files[-1]
+    conversation = Conversation(reading.skipped)
+    read = _read_lines if file.path.suffix == ".jsonl" else _read_text
+    read(file.path, conversation, reading)
+    messages = conversation.messages()
+    if not any(m.role in (Role.USER, Role.ASSISTANT) for m in messages):
+        reading.skipped["blank session"] += 1
+        return
+    name, parent = readable(file.path.stem), parent_of(file.path)
+    encoded = next((readable(p.parent.name) for p in file.path.parents if p.name == _FOLDER), None)
+    session = Session(
+        key=f"{source.agent}:{parent}/agent-{name}" if parent else f"{source.agent}:{name}",
+        id=f"agent-{name}" if parent else name,
+        agent=source.agent,
+        origin=Origin(path=readable(str(file.path)), home=source.home),
+        workspace=named_folder(messages, lambda folder: encoded_folder(folder) == encoded),
+        workspace_encoded=encoded,
+        is_agent_session=parent is not None,
+        parent_session_id=parent,
+        parent_key=f"{source.agent}:{parent}" if parent else None,
+        agent_id=name if parent else None,
+        extensions=file_time(messages, file),
+    )
+    reading.transcripts.append(Transcript(session, messages, second_hand=True))
+
+
+def encoded_folder(folder: str) -> str:
+    return re.sub(r"[^A-Za-z0-9]", "-", folder.lstrip("/"))
+
+
+def named_folder(messages: Sequence[Message], fits: Callable[[str], bool]) -> str | None:
+    """A workspace known only by a one-way name: the folder above a file some call names that has this name."""
+    tried: set[str] = set()
+    for path in (PurePosixPath(p) for m in messages for call in m.tool_calls for p in call.paths):
+        for folder in (str(p) for p in (path, *path.parents) if p.is_absolute()):
+            if folder not in tried and fits(folder):
+                return folder
+            tried.add(folder)
+    return None
+
+
+def _read_lines(path: Path, conversation: Conversation, reading: Reading) -> None:
+    at: datetime | None = None
+    for _, record in records(path, reading):
+        role = kind_name(record.get("role"))
+        content = mapping(record.get("message")).get("content", record.get("content"))
+        if role == "untyped":
+            reading.skipped[f"status/{kind_name(record.get('type'))}"] += 1
+            continue
+        if string(record, "tool_use_id", "toolCallId"):
+            content = [record]
+        typed = [p for p in contents(content) if mapping(p).get("type") == "text"]
+        if role == "user" and typed:
+            at = prompt_time(result_text(typed, reading.skipped))
+        conversation.add(role, content, Stamp(None, None, at))
+
+
+# "Sunday, Sep 20, 2026, 12:31 AM (UTC+3)"
+_TIME = re.compile(
+    r"<timestamp>\s*(?:\w+,\s+)?([A-Z][a-z]{2})[a-z]*\.?\s+(\d{1,2}),\s+(\d{4}),\s+(\d{1,2}):(\d\d)\s*([AP]M)"
+    r"\s*(?:\(UTC(?:([+-]\d{1,2})(?::(\d\d))?)?\))?\s*</timestamp>"
+)
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+
+
+def prompt_time(text: str) -> datetime | None:
+    """The time that stands before a prompt: the only one a transcript tells."""
+    found = _TIME.search(text)
+    if not found or found[1] not in _MONTHS:
+        return None
+    hour = int(found[4]) % 12 + (12 if found[6] == "PM" else 0)
+    east = int(found[7] or 0) * 60
+    east += int(found[8] or 0) * (-1 if (found[7] or "").startswith("-") else 1)
+    try:
+        local = datetime(int(found[3]), _MONTHS.index(found[1]) + 1, int(found[2]), hour, int(found[5]), tzinfo=UTC)
+        return local - timedelta(minutes=east)
+    except (ValueError, OverflowError):
+        return None
+
+
+# Text, the first format: roles and blocks marked by lines.
+
+_MARK = re.compile(r"\[(Thinking|Tool call|Tool result)\] ?(.*)")
+_KINDS = {"Thinking": "thinking", "Tool call": "tool-call", "Tool result": "tool-result"}
+_ROLE_MARKS = ("user:", "assistant:")
+_SETTING = re.compile(r"(\w+)\s*[:=]\s?(.*)")
+
+
+def _read_text(path: Path, conversation: Conversation, reading: Reading) -> None:
+    role, parts = "", list[tuple[str, list[str]]]()
+    for line, ended in text_lines(path, reading):
+        mark = _MARK.match(line)
+        if not ended and (line.startswith("[") or any(m.startswith(line) for m in _ROLE_MARKS)):
+            reading.unfinished = True  # perhaps half a mark: read when it is whole
+        elif line.rstrip() in _ROLE_MARKS:
+            _add_parts(conversation, role, parts)
+            role, parts = line.rstrip()[:-1], []
+        elif mark and role:
+            parts.append((_KINDS[mark[1]], [mark[2]]))
+        elif parts and (parts[-1][0] == "text" or not line.strip() or line[0] in " \t"):
+            parts[-1][1].append(line)
+        elif role:
+            parts.append(("text", [line]))
+        elif line.strip():
+            reading.skipped["line before the first role"] += 1
+    _add_parts(conversation, role, parts)
+
+
+def _add_parts(conversation: Conversation, role: str, parts: list[tuple[str, list[str]]]) -> None:
+    made: list[dict[str, Any]] = []
+    for kind, lines in parts:
+        name, body = lines[0].strip(), "\n".join(line.removeprefix("  ") for line in lines[1:]).strip("\n")
+        if kind == "tool-call":
+            made.append({"type": kind, "toolName": name, "args": _arguments(body)})
+        elif kind == "tool-result":
+            made.append({"type": kind, "toolName": name, "result": body})
+        else:
+            made.append({"type": kind, "text": "\n".join(lines).strip()})
+    if role:
+        text = "\n".join(p["text"] for p in made if p["type"] == "text")
+        at = prompt_time(text) if role == "user" else conversation.last_at
+        conversation.add(role, made, Stamp(None, None, at))
+
+
+def _arguments(body: str) -> Any:
+    """JSON, or a setting a line, or a patch, which stays text."""
+    try:
+        value = decoded(body)
+        return value if isinstance(value, dict) else body
+    except ValueError:
+        settings = [_SETTING.fullmatch(line.strip()) for line in body.splitlines() if line.strip()]
+    return {s[1]: s[2] for s in settings if s} if settings and all(settings) else body
+
+
+# Messages of content parts, as transcripts and store.db both hold them.
+
+_ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "tool": Role.TOOL}
+_TYPES = {"reasoning": "thinking", "tool-call": "call", "tool_call": "call", "tool_use": "call"}
+_RESULTS = frozenset({"tool-result", "tool_result", "command_output"})
+_INJECTED = ("<user_info>", "<system-reminder>", "<system_reminder>", "<environment_details>", "<context>")
+_QUERY, _QUERY_END = "<user_query>", "</user_query>"
+_EXIT = re.compile(r"exited with code (-?\d{1,10})")
+
+
+@dataclass(slots=True)
+class Conversation:
+    skipped: Counter[str]
+    started_at: datetime | None = None  # of the session: stands for the time of its first message
+    _drafts: list[tuple[Message, list[Block]]] = field(default_factory=list)
+    _open: dict[str, tuple[list[Block], int]] = field(default_factory=dict)  # calls without a result
+    _named: dict[str, deque[str]] = field(default_factory=dict)  # the same by tool, first first
+    _calls: int = 0
+
+    @property
+    def last_at(self) -> datetime | None:
+        return self._drafts[-1][0].at if self._drafts else None
+
+    def messages(self) -> tuple[Message, ...]:
+        return tuple(replace(message, blocks=tuple(blocks)) for message, blocks in self._drafts)
+
+    def add(self, role_name: str, content: Any, stamp: Stamp, model: str | None = None) -> None:
+        role = _ROLES.get(role_name)
+        if role is None:
+            self.skipped[f"message/{role_name}"] += 1
+            return
+        if stamp.at is None and not self._drafts:
+            stamp = stamp._replace(at=self.started_at)
+        parts = list(contents(content))
+        message = Message(role, (), uuid=stamp.uuid, at=stamp.at, model=model if role is Role.ASSISTANT else None)
+        blocks: list[Block] = []
+        for part in self._spoken(parts) if role is Role.USER else parts:
+            kind = mapping(part).get("type")
+            if kind in _RESULTS or role is Role.TOOL:
+                self._result(part, stamp)
+            elif made := self._block(part, kind_name(kind), stamp):
+                blocks.append(made)
+                if len(blocks) == 1:
+                    self._drafts.append((message, blocks))
+                if isinstance(made, ToolCall):
+                    self._open[made.id] = (blocks, len(blocks) - 1)
+                    self._named.setdefault(made.name, deque()).append(made.id)
+
+    def _spoken(self, parts: Sequence[Any]) -> Iterator[Any]:
+        """What a person typed: beside a wrapped query all other text is added by Cursor."""
+        wrapped = any(_QUERY in (string(mapping(p), "text") or "") for p in parts)
+        for part in parts:
+            text = string(mapping(part), "text")
+            if text is None or mapping(part).get("type") != "text":
+                yield part
+            elif wrapped and _QUERY in text:
+                yield {"type": "text", "text": text.partition(_QUERY)[2].partition(_QUERY_END)[0].strip()}
+            elif wrapped or "<user_info>" in text or text.lstrip().startswith(_INJECTED):
+                self.skipped["injected context"] += 1
+            else:
+                yield {"type": "text", "text": _TIME.sub("", text).strip()}
+
+    def _block(self, part: Any, kind: str, stamp: Stamp) -> Block | None:
+        kind = _TYPES.get(kind, kind)
+        if kind == "call":
+            return self._call(part, stamp)
+        made = block(mapping(part) | {"type": kind}, stamp, self.skipped)
+        if isinstance(made, Text | Thinking) and made.text.strip() == REDACTED:
+            self.skipped["block/redacted"] += 1
+            return None
+        return made
+
+    def _call(self, part: dict[str, Any], stamp: Stamp) -> ToolCall:
+        """Most calls of transcripts have no id: they are numbered, or they would be taken for one another."""
+        self._calls += 1
+        name = string(part, "toolName", "name") or "unknown"
+        arguments = kept_json(part.get("args", part.get("input")))
+        return ToolCall(
+            id=string(part, "toolCallId", "id") or f"call-{self._calls}",
+            name=name,
+            type=tool_type(name),
+            arguments=arguments,
+            paths=tool_paths(arguments),
+            uuid=stamp.uuid,
+            parent_uuid=stamp.parent_uuid,
+            at=stamp.at,
+        )
+
+    def _result(self, raw: Any, stamp: Stamp) -> None:
+        part = mapping(raw)
+        call_id, name = string(part, "toolCallId", "tool_use_id"), string(part, "toolName", "name")
+        text = self._result_text(part)
+        failed = part.get("isError", part.get("is_error"))
+        answer: dict[str, Any] = {
+            "result": text,
+            "success": not failed if isinstance(failed, bool) else not _tells_failure(text),
+            "result_uuid": stamp.uuid,
+            "result_at": stamp.at,
+        }
+        place = self._open.pop(call_id or self._unanswered(name) or "", None)
+        if place:
+            blocks, number = place
+            call = blocks[number]
+            assert isinstance(call, ToolCall)
+            blocks[number] = replace(call, **answer)
+            return
+        name = name or "unknown"
+        call = ToolCall(call_id or "", name, tool_type(name), uuid=stamp.uuid, at=stamp.at, **answer)
+        self._drafts.append((Message(Role.TOOL, (), uuid=stamp.uuid, at=stamp.at), [call]))
+
+    def _unanswered(self, name: str | None) -> str | None:
+        """The call that a result without an id answers: the first of its tool, else the latest of all."""
+        if name is None:
+            return next(reversed(self._open), None)
+        waiting = self._named.get(name, deque())
+        while waiting and waiting[0] not in self._open:
+            waiting.popleft()
+        return waiting[0] if waiting else None
+
+    def _result_text(self, part: Mapping[str, Any]) -> str:
+        value = next((part[key] for key in ("result", "content", "output", "text") if part.get(key) is not None), "")
+        if isinstance(value, dict) and "text" not in value:
+            return msgspec.json.encode(kept_json(value)).decode()
+        return result_text(value, self.skipped)
+
+
+def _tells_failure(text: str) -> bool:
+    code = _EXIT.search(text)
+    return text.startswith("Error:") or (code is not None and int(code[1]) != 0)
