@@ -33,7 +33,7 @@ from agent_journal.cli_output import FOUND, NOTHING, put, put_object, put_rows, 
 if TYPE_CHECKING:
     from agent_journal.config import Config
     from agent_journal.search import Journal
-    from agent_journal.session import Resume, StoredMessage, StoredSession
+    from agent_journal.session import StoredMessage, StoredSession
 
 HIT_DIGITS = 4  # `aj show 3` is a hit, `aj show 31415926` the beginning of a session's id
 LISTED = 20
@@ -180,19 +180,19 @@ def show(
         stored, ordinal = _named(journal, session)
         messages = _chosen(journal, stored, ordinal, context)
         clip = None if full else journal.config.search.clip_chars
-    resume = _resume(stored)
+        command = journal.resume(stored)
     named = frozenset([ordinal] if ordinal else [])
     if json:
         from agent_journal.render.machine import shown_object
 
-        put_object(shown_object(stored, messages, resume, clip, whole=named))
+        put_object(shown_object(stored, messages, command, clip, whole=named))
         return FOUND if messages else NOTHING
     from agent_journal.render.machine import resume_command
     from agent_journal.render.sessions import session_head_lines, transcript_lines
     from agent_journal.render.style import look_at
 
     look = look_at(sys.stdout)
-    put(session_head_lines(stored, resume_command(resume), look))
+    put(session_head_lines(stored, resume_command(command), look))
     put(transcript_lines(messages, look, whole=None if full else named, tools=tools, thinking=thinking))
     return FOUND if messages else NOTHING
 
@@ -225,7 +225,7 @@ def sessions(
     if json or ndjson:
         from agent_journal.render import machine
 
-        listed = [machine.listed_session(stored, _resume(stored)) for stored in page.sessions]
+        listed = [machine.listed_session(stored, journal.resume(stored)) for stored in page.sessions]
         if ndjson:
             put_rows(listed)
             say_object(machine.sessions_facts(page, fresh))
@@ -239,6 +239,39 @@ def sessions(
     put(session_list_lines(page.sessions, look_at(sys.stdout)))
     say(list_status_lines(page, fresh, look_at(sys.stderr)))
     return found
+
+
+@app.command()
+def resume(
+    session: Annotated[str, typer.Argument(metavar="SESSION")],
+    print_: Annotated[bool, typer.Option("--print", help="Print the command instead of running it.")] = False,
+    json: Json = False,
+) -> int:
+    """Continue a session in its own agent, in its own folder.
+
+    SESSION is an id, the beginning of one, a slug, or the number of a hit of the last search.
+
+    \b
+    Example:
+      aj resume 3
+    """
+    from agent_journal.errors import CannotResume
+    from agent_journal.render.machine import resume_command, resume_object
+
+    with _opened() as journal:
+        stored, _ = _named(journal, session)
+        command = journal.resume(stored)
+    if command is None:
+        raise CannotResume(f"{stored.session.agent} cannot continue a session from outside", "open it in the agent")
+    if json:
+        put_object(resume_object(stored, command))
+        return FOUND
+    if print_:
+        put([resume_command(command) or ""])
+        return FOUND
+    from agent_journal.resuming import become
+
+    return become(command)
 
 
 @app.command()
@@ -360,10 +393,3 @@ def _chosen(
         count = stored.derived.message_count
         raise NoSuchSession(f"that session has no message {ordinal}; its messages are 1 to {count}")
     return messages
-
-
-def _resume(stored: StoredSession) -> Resume | None:
-    from agent_journal.connectors.registry import BY_AGENT
-
-    connector = BY_AGENT.get(stored.session.agent)
-    return connector.resume(stored.session) if connector else None

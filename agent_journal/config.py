@@ -16,6 +16,7 @@ from typing import Any
 from agent_journal import config_file
 from agent_journal.config_edit import dump, example_text, get_value, init, origins, set_value
 from agent_journal.config_keys import (
+    HOMES,
     OLD_NAMES,
     TABLES,
     Config,
@@ -29,6 +30,7 @@ from agent_journal.config_keys import (
     Value,
     Vector,
     accepted,
+    home_setting,
     keys,
     shown,
     unknown_key,
@@ -95,7 +97,9 @@ def load(environ: Mapping[str, str] = os.environ, agents: Mapping[str, str] = NO
     document = config_file.read(config_path(environ))
     if document is not None:
         for key, value in _file_values(document, settings):
-            values[key] = _placed(settings[key], value, document.path.parent, environ)
+            setting = settings.get(key) or home_setting(key)
+            assert setting is not None  # _file_values yields no others
+            values[key] = _placed(setting, value, document.path.parent, environ)
             set_by[key] = "file"
     replaced = set()
     for key, variable, value in _environment_values(environ, agents):
@@ -118,6 +122,7 @@ def _built(values: Mapping[str, Any], replaced: frozenset[str], set_by: Mapping[
         Vector(**(vector | {"model_path": Path(vector["model_path"])})),
         Search(**tables["search"]),
         Export(**tables["export"]),
+        {label: Path(path) for label, path in tables[HOMES].items()},
         set_by,
     )
 
@@ -158,7 +163,9 @@ def _file_values(document: config_file.Document, settings: Mapping[str, Setting]
             if key in written:
                 old = name if name in OLD_NAMES else written[key]
                 raise Refused(f"{old} is the old name of {key}; keep one of them")
-            yield key, accepted(settings[key], value, name)
+            setting = settings.get(key) or home_setting(key)
+            assert setting is not None  # _flat yields no others
+            yield key, accepted(setting, value, name)
         except Refused as error:
             raise _at(document, tuple(name.split(".")), str(error)) from error
         written[key] = name
@@ -177,8 +184,10 @@ def _flat(
             if not isinstance(value, dict):
                 raise _at(document, path, f"{key} must be a table, [{key}], not {shown(value)}")
             yield from _flat(document, value, path, settings)
-        elif key in settings or key in OLD_NAMES:
+        elif key in settings or key in OLD_NAMES or home_setting(key):
             yield key, value
+        elif above == (HOMES,):
+            raise _at(document, path, f"{key}: a home's name is of small letters, digits, - and _, and not local")
         elif isinstance(value, dict):
             raise _at(document, path, unknown_table(path))
         else:

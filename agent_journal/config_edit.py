@@ -12,6 +12,7 @@ from typing import Any
 
 from agent_journal import config_file
 from agent_journal.config_keys import (
+    HOMES,
     NAMED_AGENTS,
     OLD_NAMES,
     TABLES,
@@ -21,6 +22,7 @@ from agent_journal.config_keys import (
     Setting,
     Value,
     accepted,
+    home_setting,
     keys,
     shown,
     unknown_key,
@@ -31,13 +33,21 @@ from agent_journal.errors import BadConfig
 
 def get_value(config: Config, key: str) -> Value:
     """The effective value of a dotted key; paths as text."""
-    return value_of(config, _setting(key, config.storage.sources).key)
+    setting = _setting(key, config.storage.sources)
+    if setting.key not in {s.key for s in _settings(config)}:
+        raise BadConfig(f"no {setting.key} is set; the homes are {', '.join(('local', *config.homes))}")
+    return value_of(config, setting.key)
+
+
+def _settings(config: Config) -> list[Setting]:
+    homes = (home_setting(f"{HOMES}.{label}") for label in config.homes)
+    return [*keys(config.storage.sources), *(h for h in homes if h is not None)]
 
 
 def dump(config: Config) -> dict[str, Any]:
     """The effective values, nested as in the file."""
     whole: dict[str, Any] = {}
-    for setting in keys(config.storage.sources):
+    for setting in _settings(config):
         *tables, name = setting.key.split(".")
         place = whole
         for table in tables:
@@ -48,7 +58,7 @@ def dump(config: Config) -> dict[str, Any]:
 
 def origins(config: Config) -> dict[str, str]:
     """Who set each dotted key: "default", "file", "environment AJ_INDEX_PATH"."""
-    return {s.key: config.origins.get(s.key, "default") for s in keys(config.storage.sources)}
+    return {s.key: config.origins.get(s.key, "default") for s in _settings(config)}
 
 
 def set_value(path: Path, key: str, text: str, agents: Iterable[str] = ()) -> Value:
@@ -71,7 +81,7 @@ def set_value(path: Path, key: str, text: str, agents: Iterable[str] = ()) -> Va
 
 def _setting(key: str, agents: Iterable[str]) -> Setting:
     settings = {s.key: s for s in keys(agents)}
-    found = settings.get(OLD_NAMES.get(key, key))
+    found = settings.get(OLD_NAMES.get(key, key)) or home_setting(key)
     if found is not None:
         return found
     if key in TABLES:
@@ -136,12 +146,19 @@ _PREFACE = """\
 """
 
 
+_HOMES_EXAMPLE = """\
+# A Windows home seen from WSL, or a WSL home seen from Windows, is told by its path; `--home laptop` filters by it.
+#laptop = "/mnt/c/Users/me"
+"""
+
+
 def example_text() -> str:
     """Every setting with its default, commented out: an old file must not hold back a later default."""
     parts = [_PREFACE]
     for table, purpose in TABLES.items():
         parts.append(f"\n# {purpose}\n[{table}]\n")
         parts += [_example(s) for s in keys() if s.key.rpartition(".")[0] == table]
+        parts += [_HOMES_EXAMPLE] if table == HOMES else []
     return "".join(parts)
 
 

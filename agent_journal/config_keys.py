@@ -77,6 +77,7 @@ class Config:
     vector: Vector = Vector()
     search: Search = Search()
     export: Export = Export()
+    homes: Mapping[str, Path] = field(default_factory=dict)  # label -> another home folder to look into
     origins: Mapping[str, str] = field(default_factory=dict)  # dotted key -> who set it, but for defaults
 
 
@@ -86,6 +87,8 @@ DEFAULTS = Config(Storage(Path("~/.agent-journal/index")))
 def value_of(config: Config, key: str) -> Value:
     """Of a dotted key that exists; paths as text."""
     table, _, name = key.rpartition(".")
+    if table == HOMES:
+        return config.homes[name].as_posix()
     if table == "storage.sources":
         return config.storage.only if name == "only" else config.storage.sources.get(name, ())
     value: Value | Path = getattr(getattr(config, table.rpartition(".")[2]), name)
@@ -120,9 +123,11 @@ class Setting:
         return f"one of {', '.join(self.choices)}" if self.kind is Kind.CHOICE else self.kind.value
 
 
+HOMES = "homes"  # the one table whose keys are the user's own
 TABLES = {
     "storage": "Where the journal is kept and where sessions are found.",
     "storage.sources": "Sessions in unusual places: a path, a glob or a list, for any agent of `aj agents`.",
+    HOMES: "Other home folders whose sessions are yours too: a name of your choice = a path.",
     "index": "What is searchable and what it costs.",
     "index.vector": "Search by meaning.",
     "search": "How `aj search` answers when not told otherwise.",
@@ -205,6 +210,14 @@ def keys(agents: Iterable[str] = ()) -> list[Setting]:
     ]
     place = next(i for i, s in enumerate(_SETTINGS) if s.key == "storage.sources.only")
     return [*_SETTINGS[:place], *sources, *_SETTINGS[place:]]
+
+
+def home_setting(key: str) -> Setting | None:
+    """The setting of a key below [homes]. `local` is the home of whoever asks."""
+    table, _, label = key.rpartition(".")
+    if table != HOMES or not re.fullmatch(r"[a-z0-9_-]+", label) or label == "local":
+        return None
+    return Setting(key, Kind.PATH, "Another home folder.")
 
 
 # --- what each accepts ----------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ JournalError
 ├── BadConfig           config.toml or an environment variable is wrong
 ├── UnreadableSource    one agent's file cannot be read; the run goes on
 ├── NoSuchSession       an id, prefix or slug that names nothing, or several
+├── CannotResume        its agent, its folder or its program is missing
 ├── JournalBusy         another process is writing
 ├── JournalUnwritable   no permission, read-only folder, full disk
 ├── JournalTooNew       written by a later version
@@ -38,6 +39,10 @@ class UnreadableSource(JournalError):
 
 class NoSuchSession(JournalError):
     kind = "no_such_session"
+
+
+class CannotResume(JournalError):
+    kind = "cannot_resume"
 
 
 class JournalBusy(JournalError):

@@ -17,13 +17,9 @@ from agent_journal.connectors.base import count, items, mapping, string, timesta
 from agent_journal.connectors.blocks import contents, kind_name
 from agent_journal.connectors.codex_lineage import Lineage
 from agent_journal.connectors.codex_parts import (
-    CALL_NAMES,
     attachment,
-    call_arguments,
-    call_paths,
-    call_result,
     is_injected,
-    json_object,
+    is_shell,
     named_folder,
     part_text,
     prompt_texts,
@@ -31,7 +27,10 @@ from agent_journal.connectors.codex_parts import (
     token_totals,
     usage_of,
 )
-from agent_journal.session import Block, Message, Role, Text, Thinking, ToolCall, Usage, tool_type
+from agent_journal.connectors.codex_tools import CALL_NAMES, Calls, tool_call
+from agent_journal.session import Block, Message, Role, Text, Thinking, ToolCall, Usage
+
+NEAR = 50  # prompts without an answer between them among which a repeated one is looked for
 
 
 @dataclass(slots=True, eq=False)
@@ -48,6 +47,7 @@ class Draft:
     prompt: str = ""
     confirmed: bool = False  # an event says that a person wrote this
     from_event: bool = False
+    is_shell: bool = False  # a command the user ran from the prompt; no event tells of it
 
     def has(self, *kinds: type) -> bool:
         return any(isinstance(b, kinds) for b in self.blocks)
@@ -68,11 +68,10 @@ class Log:
         self._answer: Draft | None = None
         self._asked: list[Draft] = []  # what the user's side said since the last answer
         self._aborted = False
+        self._event = ""  # the kind of the event that is being read
         self._by_item: Counter[tuple[str, str]] = Counter()
         self._by_event: dict[tuple[str, str], list[tuple[Draft, int]]] = {}
-        self._calls: dict[str, tuple[Draft, int]] = {}
-        self._left_calls: set[str] = set()
-        self._verdicts: dict[str, tuple[bool, Any]] = {}
+        self._calls = Calls(skipped, lineage.key_of)
 
     def take(self, record: dict[str, Any]) -> None:
         kind, fields = _envelope(record)
@@ -105,7 +104,7 @@ class Log:
     def _leave(self, reason: str, kind: str, fields: dict[str, Any]) -> None:
         self.skipped[f"{reason}/{kind_name(kind)}"] += 1
         if call := string(fields, "call_id"):
-            self._left_calls.add(call)
+            self._calls.left.add(call)
         self._totals = token_totals(fields) or self._totals
 
     def _take_turn(self, fields: dict[str, Any], _: datetime | None) -> None:
@@ -121,12 +120,16 @@ class Log:
 
     def _take_event(self, fields: dict[str, Any], at: datetime | None) -> None:
         kind = kind_name(fields.get("type"))
+        self._event = f"event_msg/{kind}"
+        if kind == "item_completed":
+            kind = f"item/{kind_name(mapping(fields.get('item')).get('type'))}"
+            self._event = f"event_msg/{kind}"
+            fields = mapping(fields.get("item"))
         read = _EVENTS.get(kind)
-        if read is not None:
+        if read is None:
+            self.skipped[self._event] += 1
+        else:
             read(self, fields, at)
-        if kind not in _EVENTS_KEPT:
-            item = mapping(fields.get("item"))
-            self.skipped[f"event_msg/{kind}" + (f"/{kind_name(item.get('type'))}" if item else "")] += 1
 
     def _add(self, draft: Draft) -> Draft:
         meta = self.lineage.meta
@@ -149,7 +152,7 @@ class Log:
                 self._say("assistant", part_text(raw), at, string(fields, "id"))
             return
         if role != "user":
-            self._take_system(fields, at)
+            self._take_text(fields, at, Role.SYSTEM, is_meta=True)
             return
         self._open = None
         draft = self._user_draft(contents(fields.get("content")), at, string(fields, "id"))
@@ -158,15 +161,16 @@ class Log:
         same = [d for d in self._asked if d.prompt == draft.prompt or d.whole == draft.whole]
         if told := next((d for d in same if d.from_event), None):
             told.blocks, told.from_event = draft.blocks, False
+            self.skipped["prompt that repeats its event"] += 1
         elif same and self._aborted and draft.prompt:
             self.skipped["prompt written again after an interruption"] += 1
         else:
-            self._asked.append(self._add(draft))
+            self._ask(draft)
 
     def _user_draft(self, parts: Sequence[Any], at: datetime | None, uuid: str | None) -> Draft | None:
         texts = [t for t in map(part_text, parts) if t.strip()]
         kept = [t for t in texts if not is_injected(t)]
-        if kept:
+        if 0 < len(kept) < len(texts):
             self.skipped["injected part of a prompt"] += len(texts) - len(kept)
         self.workspace = self.workspace or next(filter(None, map(named_folder, texts)), None)
         draft = _asked(kept or texts, at, uuid)
@@ -174,42 +178,46 @@ class Log:
         draft.prompt = draft.prompt if kept else ""
         draft.blocks += [a for p in parts if (a := attachment(p, uuid, at))]
         if not draft.blocks:
-            self.skipped["response_item/message without text"] += 1
+            self.skipped["message without text"] += 1
             return None
         return draft
 
     def _hear_user(self, fields: dict[str, Any], at: datetime | None) -> None:
         """People's prompts are exactly these events; the item that says the same stands beside them."""
-        item = mapping(fields.get("item"))
-        text = "".join(map(part_text, contents(item.get("content")))) if item else string(fields, "message") or ""
-        heard = _asked([text], at, None)
+        parts = contents(fields.get("content"))
+        heard = _asked(["".join(map(part_text, parts)) or string(fields, "message") or ""], at, None)
         heard.confirmed = heard.from_event = True
-        if not heard.prompt:
-            return
         near = [d for d in self._asked if {heard.whole, heard.prompt} & {d.whole, d.prompt}]
         near = near or [d for d in self._asked if d.prompt and heard.prompt in d.prompt]
-        if near:
-            next((d for d in near if not d.confirmed), near[-1]).confirmed = True
-        else:
-            self._open = None
-            self._asked.append(self._add(heard))
+        if near or not heard.prompt:
+            self.skipped[self._event] += 1
+            for draft in [d for d in near if not d.confirmed][:1]:
+                draft.confirmed = True
+            return
+        self._open = None
+        self._ask(heard)
 
-    def _take_system(self, fields: dict[str, Any], at: datetime | None) -> None:
-        text = "\n\n".join(filter(str.strip, map(part_text, contents(fields.get("content")))))
-        if text:
-            draft = self._add(Draft(Role.SYSTEM, at, string(fields, "id"), facts={"is_meta": True}))
-            draft.blocks.append(Text(text, draft.uuid, None, at))
+    def _ask(self, draft: Draft) -> None:
+        self._asked = [*self._asked[-NEAR:], self._add(draft)]
+
+    def _take_text(self, fields: dict[str, Any], at: datetime | None, role: Role, **facts: Any) -> Draft | None:
+        """A message that nothing later completes."""
+        self._open, parts = None, contents(fields.get("content") or fields.get("message"))
+        text = "\n\n".join(filter(str.strip, map(part_text, parts)))
+        if not text:
+            self.skipped["message without text"] += 1
+            return None
+        uuid = string(fields, "id")
+        return self._add(Draft(role, at, uuid, [Text(text, uuid, None, at)], facts))
 
     def _take_mail(self, fields: dict[str, Any], at: datetime | None) -> None:
         """What one agent of a tree wrote to another."""
-        text = "\n\n".join(filter(str.strip, map(part_text, contents(fields.get("content")))))
-        if not text:
-            self.skipped["message between agents without text"] += 1
-            return
-        self._open = None
-        draft = self._add(Draft(Role.USER, at, string(fields, "id"), facts={"is_sidechain": True}, confirmed=True))
-        draft.blocks.append(Text(text, draft.uuid, None, at))
-        draft.extensions |= {k: v[:200] for k in ("author", "recipient") if (v := string(fields, k))}
+        if draft := self._take_text(fields, at, Role.USER, is_sidechain=True):
+            draft.confirmed = True
+            draft.extensions |= {k: v[:200] for k in ("author", "recipient") if (v := string(fields, k))}
+
+    def _take_compaction(self, fields: dict[str, Any], at: datetime | None) -> None:
+        self._take_text(fields, at, Role.SYSTEM, is_meta=True, is_compaction=True)
 
     # --- the model's side --------------------------------------------------------------------------------
 
@@ -230,15 +238,18 @@ class Log:
         if told := self._by_event.get(key):
             draft, place = told.pop(0)
             draft.blocks[place] = structs.replace(draft.blocks[place], uuid=uuid)
+            self.skipped[f"{kind} that repeats its event"] += 1
             return
         self._by_item[key] += 1
         self._put(kind, text, at, uuid)
 
     def _hear(self, kind: str, text: str, at: datetime | None) -> None:
+        """From an event. Where its item came first, there is nothing to add."""
         key = kind, squeezed(text)
-        if self._by_item[key] > 0:
-            self._by_item[key] -= 1
-        elif key[1]:
+        if self._by_item[key] > 0 or not key[1]:
+            self._by_item[key] -= 1 if key[1] else 0
+            self.skipped[self._event] += 1
+        else:
             self._by_event.setdefault(key, []).append(self._put(kind, text, at, None))
 
     def _put(self, kind: str, text: str, at: datetime | None, uuid: str | None) -> tuple[Draft, int]:
@@ -255,109 +266,34 @@ class Log:
             self._say("reasoning", text, at, string(fields, "id"))
 
     def _hear_answer(self, fields: dict[str, Any], at: datetime | None) -> None:
-        self._hear("assistant", string(fields, "message") or "", at)
+        for text in [string(fields, "message"), *map(part_text, contents(fields.get("content")))]:
+            if text:
+                self._hear("assistant", text, at)
 
     def _hear_reasoning(self, fields: dict[str, Any], at: datetime | None) -> None:
-        self._hear("reasoning", string(fields, "text") or "", at)
+        for text in (fields.get("text"), *items(fields.get("summary_text")), *items(fields.get("raw_content"))):
+            if isinstance(text, str):
+                self._hear("reasoning", text, at)
 
     def _hear_review(self, fields: dict[str, Any], at: datetime | None) -> None:
         review = mapping(fields.get("review_output"))
-        found = [f for one in items(review.get("findings")) if (f := mapping(one))]
+        found = map(mapping, items(review.get("findings")))
         texts = [string(review, "overall_explanation"), *(string(f, k) for f in found for k in ("title", "body"))]
         self._hear("assistant", "\n\n".join(filter(None, texts)), at)
 
-    def _hear_item(self, fields: dict[str, Any], at: datetime | None) -> None:
-        item = mapping(fields.get("item"))
-        kind = item.get("type")
-        if kind == "UserMessage":
-            self._hear_user(fields, at)
-        elif kind == "AgentMessage":
-            for part in contents(item.get("content")):
-                self._hear("assistant", part_text(part), at)
-        elif kind == "Reasoning":
-            for part in (*items(item.get("summary_text")), *items(item.get("raw_content"))):
-                self._hear("reasoning", part if isinstance(part, str) else "", at)
-        elif kind == "CommandExecution":
-            self._take_verdict(item | {"call_id": item.get("id")}, at)
-
-    def _take_compaction(self, fields: dict[str, Any], at: datetime | None) -> None:
-        self._open = None
-        text = string(fields, "message")
-        if not text:
-            self.skipped["compacted without text"] += 1
-            return
-        draft = self._add(Draft(Role.SYSTEM, at, facts={"is_meta": True, "is_compaction": True}))
-        draft.blocks.append(Text(text, None, None, at))
-
-    # --- tools -------------------------------------------------------------------------------------------
-
     def _take_call(self, fields: dict[str, Any], at: datetime | None) -> None:
-        uuid, kind = string(fields, "id"), kind_name(fields.get("type"))
-        name = CALL_NAMES.get(kind) or string(fields, "name") or "unknown"
-        if space := string(fields, "namespace"):
-            name = f"{space}__{name.removeprefix('_')}"
-        arguments = call_arguments(fields)
-        call = ToolCall(
-            id=string(fields, "call_id", "id") or "",
-            name=name,
-            type=tool_type(name),
-            arguments=arguments,
-            success=False if fields.get("status") in ("failed", "incomplete") else None,
-            paths=call_paths(arguments),
-            uuid=uuid,
-            at=at,
-        )
-        draft = self._answering(at, uuid, ())
-        draft.blocks.append(call)
-        if call.id:
-            self._calls[call.id] = draft, len(draft.blocks) - 1
-            self._apply_verdict(call.id)
+        self._calls.put(tool_call(fields, at), self._answering(at, string(fields, "id"), ()).blocks)
 
-    def _take_result(self, fields: dict[str, Any], at: datetime | None) -> None:
+    def _take_output(self, fields: dict[str, Any], at: datetime | None) -> None:
         self._open = None
-        call_id = string(fields, "call_id") or ""
-        if call_id in self._left_calls and call_id not in self._calls:
-            self.skipped["result of a call that was left out"] += 1
-            return
-        text, success, details = call_result(fields, self.skipped)
-        if call_id not in self._calls:
-            draft = self._add(Draft(Role.TOOL, at, string(fields, "id")))
-            draft.blocks.append(ToolCall(call_id, "unknown", at=at))
-            self._calls[call_id] = draft, 0
-        draft, place = self._calls[call_id]
-        call = draft.blocks[place]
-        assert isinstance(call, ToolCall)
-        spawned = string(json_object(text), "agent_id") if call.name.endswith("spawn_agent") else None
-        draft.blocks[place] = structs.replace(
-            call,
-            result=text,
-            success=call.success if success is None else success,
-            result_uuid=string(fields, "id"),
-            result_at=at,
-            details=details,
-            agent_session=self.lineage.key_of(spawned) if spawned else None,
-        )
-        self._apply_verdict(call_id)
+        if self._calls.is_left(string(fields, "call_id") or ""):
+            self.skipped["output of a call that was left out"] += 1
+        elif lone := self._calls.answer(fields, at):
+            self._add(Draft(Role.TOOL, at, string(fields, "id"), lone))
 
-    def _take_verdict(self, fields: dict[str, Any], _: datetime | None) -> None:
-        """How a command ended, from its event: surer than what the result says in words."""
-        call_id, code, done = string(fields, "call_id"), fields.get("exit_code"), fields.get("success")
-        if isinstance(code, int) and not isinstance(code, bool):
-            done = code == 0
-        elif isinstance(fields.get("result"), dict):
-            done = "Ok" in fields["result"]
-        if call_id and isinstance(done, bool):
-            self._verdicts[call_id] = done, code
-            self._apply_verdict(call_id)
-
-    def _apply_verdict(self, call_id: str) -> None:
-        if call_id not in self._verdicts or call_id not in self._calls:
-            return
-        (done, code), (draft, place) = self._verdicts[call_id], self._calls[call_id]
-        call = draft.blocks[place]
-        assert isinstance(call, ToolCall)
-        details = call.details | ({"exit_code": code} if isinstance(code, int) and abs(code) < 2**32 else {})
-        draft.blocks[place] = structs.replace(call, success=done, details=details)
+    def _hear_end(self, fields: dict[str, Any], _: datetime | None) -> None:
+        self._calls.hear(fields)
+        self.skipped[self._event] += 1  # all else in it is in the output
 
     # --- tokens, interruptions ---------------------------------------------------------------------------
 
@@ -370,9 +306,8 @@ class Log:
             return  # the parent's tokens
         last = mapping(mapping(fields.get("info")).get("last_token_usage"))
         grown = {k: count(v) - count(before.get(k)) for k, v in totals.items()}
-        spent = usage_of(
-            grown if min(grown.values()) >= 0 else last or totals
-        )  # the totals start again after a rollback
+        restarted = min(grown.values()) < 0  # totals begin anew after a rollback
+        spent = usage_of(last or totals if restarted else grown)
         self.usage = spent if self.usage is None else self.usage + spent
         if self._answer is not None:
             told = self._answer.facts.get("usage")
@@ -398,6 +333,9 @@ class Log:
         if fields.get("thread_id") in (None, self.lineage.id):
             self.title = string(fields, "thread_name") or self.title
 
+    def _take_nothing(self, _: dict[str, Any], __: datetime | None) -> None:
+        """Of the beginning of a turn only its id is needed, and that was taken."""
+
     # --- the end -----------------------------------------------------------------------------------------
 
     def messages(self) -> tuple[Message, ...]:
@@ -406,7 +344,7 @@ class Log:
 
     def _message(self, draft: Draft, told: bool) -> Message:
         facts = dict(draft.facts)
-        if draft.role is Role.USER and not draft.confirmed:
+        if draft.role is Role.USER and not draft.confirmed and not draft.is_shell:
             # The event of a prompt comes after it: the last one may not have got its own yet.
             facts["is_meta"] = not draft.prompt or (told and draft is not self.drafts[-1])
         if self.lineage.is_sub_agent:
@@ -420,6 +358,7 @@ def _asked(texts: Sequence[str], at: datetime | None, uuid: str | None) -> Draft
     said = [t for text in texts for t in prompt_texts(text)]
     draft = Draft(Role.USER, at, uuid, [Text(t, uuid, None, at) for t in said if t.strip()])
     draft.whole, draft.prompt = squeezed("".join(texts)), squeezed("".join(said))
+    draft.is_shell = any(map(is_shell, texts))
     return draft
 
 
@@ -450,9 +389,9 @@ _ITEMS: Mapping[str, _Reader] = {
     "function_call": Log._take_call,
     "custom_tool_call": Log._take_call,
     **dict.fromkeys(CALL_NAMES, Log._take_call),
-    "function_call_output": Log._take_result,
-    "custom_tool_call_output": Log._take_result,
-    "tool_search_output": Log._take_result,
+    "function_call_output": Log._take_output,
+    "custom_tool_call_output": Log._take_output,
+    "tool_search_output": Log._take_output,
 }
 _EVENTS: Mapping[str, _Reader] = {
     "user_message": Log._hear_user,
@@ -460,14 +399,16 @@ _EVENTS: Mapping[str, _Reader] = {
     "agent_reasoning": Log._hear_reasoning,
     "agent_reasoning_raw_content": Log._hear_reasoning,
     "exited_review_mode": Log._hear_review,
-    "item_completed": Log._hear_item,
-    "exec_command_end": Log._take_verdict,
-    "patch_apply_end": Log._take_verdict,
-    "mcp_tool_call_end": Log._take_verdict,
+    "item/UserMessage": Log._hear_user,
+    "item/AgentMessage": Log._hear_answer,
+    "item/Reasoning": Log._hear_reasoning,
+    "item/CommandExecution": Log._hear_end,
+    "exec_command_end": Log._hear_end,
+    "patch_apply_end": Log._hear_end,
+    "mcp_tool_call_end": Log._hear_end,
     "token_count": Log._take_tokens,
     "turn_aborted": Log._take_abort,
     "thread_rolled_back": Log._take_rollback,
     "thread_name_updated": Log._take_title,
+    "task_started": Log._take_nothing,
 }
-# Read for what they tell of a turn or the session; every other event repeats an item, and is counted.
-_EVENTS_KEPT = frozenset({"token_count", "turn_aborted", "thread_rolled_back", "thread_name_updated", "task_started"})

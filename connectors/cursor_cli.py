@@ -215,8 +215,8 @@ class _Blobs:
     def messages(self, root: str | None) -> Iterator[tuple[str, dict[str, Any]]]:
         """In the order the root lists them; without it, the node that lists most; else as they were written."""
         found = 0
-        for read in (lambda: self._below(root), lambda: self._below(self._fullest()), self._written):
-            for item in read():
+        for way in (self._below(root), self._below_fullest(), self._written()):
+            for item in way:
                 found += 1
                 yield item
             if found:
@@ -245,13 +245,13 @@ class _Blobs:
                 waiting.append((name, inside))
             waiting += [(child, None) for child, _ in reversed(listed) if child not in self.seen]
 
-    def _fullest(self) -> str | None:
+    def _below_fullest(self) -> Iterator[tuple[str, dict[str, Any]]]:
         best, most = None, 0
         for name, data in self._rows():
             listed = 0 if data[:1] == b"{" else sum(1 for _ in self._listed(data, _TAGS))
             if listed and listed >= most:
                 best, most = name, listed
-        return best
+        yield from self._below(best)
 
     def _written(self) -> Iterator[tuple[str, dict[str, Any]]]:
         for name, data in self._rows():

@@ -47,6 +47,8 @@ def records(path: Path, reading: Reading) -> Iterator[tuple[int, dict[str, Any]]
                     continue
                 reading.lines += 1
                 yield from _parsed(line, number, ended, reading)
+        if path.suffix == ".zst" and not _is_whole(path):
+            reading.unfinished = True  # what was decompressed ends silently where the file does
     except (OSError, zstandard.ZstdError) as error:
         raise _unreadable(path, error) from error
 
@@ -103,6 +105,36 @@ def _opened(path: Path) -> BinaryIO:
         return cast(BinaryIO, io.BufferedReader(cast(io.RawIOBase, whole)))
     except (OSError, ValueError) as error:  # ValueError: a name that holds a NUL
         raise _unreadable(path, error) from error
+
+
+def _is_whole(path: Path) -> bool:
+    """Whether compressed data ends with the end of a frame. Looks at the headers of frames and blocks only."""
+    with path.open("rb") as file:
+        size = file.seek(0, io.SEEK_END)
+        place = 0
+        while place < size:
+            file.seek(place)
+            head = file.read(18)  # no header is longer
+            if len(head) >= 8 and head[0] & 0xF0 == 0x50 and head[1:4] == b"\x2a\x4d\x18":  # to be skipped
+                place += 8 + int.from_bytes(head[4:8], "little")
+                continue
+            try:
+                place += zstandard.frame_header_size(head)
+                checksum = 4 if zstandard.get_frame_parameters(head).has_checksum else 0
+            except zstandard.ZstdError:
+                return False
+            place = _after_blocks(file, place) + checksum
+        return place == size > 0
+
+
+def _after_blocks(file: BinaryIO, place: int) -> int:
+    """Where a frame's blocks end, perhaps behind the end of the file."""
+    while True:
+        file.seek(place)
+        header = int.from_bytes(file.read(3).ljust(3, b"\1"), "little")  # a header that is missing ends the frame
+        place += 3 + (1 if header >> 1 & 3 == 1 else header >> 3)  # of a run of one byte only that byte is written
+        if header & 1:
+            return place
 
 
 def _unreadable(path: Path, error: Exception) -> UnreadableSource:

@@ -57,6 +57,7 @@ _SUMMARY = re.compile(r"<summary>(?:Tool use: \*\*(.*?)\*\*)?(.*)</summary>")
 _THINK = "<think><details><summary>Thought Process</summary>"
 _KEYED = re.compile(r"(?:^|[ \n])(?:- )?(\w+):? `([^`\n]*)`")
 _FILE = re.compile(r"(?:\w+ file:)? ?`([^`\n]+)`")
+_WRITTEN = re.compile(r"(?:The file|File created successfully at:) (\S.{0,1000}?)(?: has been |$)", re.MULTILINE)
 _FAILED = re.compile(r"<tool_use_error>|Exit code [1-9]|(?:.*\n){0,3}Process exited with code [1-9]")
 
 # What continues the session that SpecStory told, by the name it gives the agent.
@@ -101,7 +102,8 @@ class SpecStory:
                 reading.skipped["blank session"] += 1
                 continue
             kept = told.get(transcript.session.key)
-            reading.skipped["session told twice"] += kept is not None
+            if kept:
+                reading.skipped["session told twice"] += 1
             if kept is None or len(kept.messages) < len(transcript.messages):
                 told[transcript.session.key] = transcript
         reading.transcripts += told.values()
@@ -199,8 +201,7 @@ class _Log:
         if found := _SESSION.fullmatch(line):
             self.extensions["provider"], self.session_id, self.started = found[1], found[2], _time(found[3])
         elif line.startswith("#") and self.title is None:
-            title = re.sub(rf"\s*\(?{_TIME}\)?$", "", line.lstrip("# "))
-            self.title = title or None
+            self.title = re.sub(rf"\(?{_TIME}\)?$", "", line.lstrip("# ")).strip() or None
 
     def _said(self, line: str) -> None:
         opened, summary = _TOOL.fullmatch(line), _SUMMARY.fullmatch(line)
@@ -266,9 +267,14 @@ class _Log:
                 model=_model(said[3]) if role is Role.ASSISTANT else None,
                 is_meta=injected,
                 is_sidechain=said[2] is not None,
+                is_compaction=injected and self.blocks != [] and _summarises(self.blocks[0]),
             )
         )
         self.speaker, self.uuid, self.blocks = None, None, []
+
+
+def _summarises(block: Block) -> bool:
+    return isinstance(block, Text) and block.text.startswith("This session is being continued")
 
 
 def _model(text: str | None) -> str | None:
@@ -284,6 +290,7 @@ def _call(call_id: str, kind: str, name: str, lines: list[str], at: datetime | N
     given, result = _split(lines, kind)
     arguments = _arguments(given, kind)
     failed = "**Error:**" in given or (result is not None and _FAILED.match(result) is not None)
+    named = tool_paths(arguments) or (tool_paths({"path": found[1]}) if (found := _WRITTEN.match(result or "")) else ())
     return ToolCall(
         call_id,
         name,
@@ -291,7 +298,7 @@ def _call(call_id: str, kind: str, name: str, lines: list[str], at: datetime | N
         arguments or None,
         result,
         None if result is None else not failed,
-        paths=tool_paths(arguments),
+        paths=named,
         at=at,
     )
 
@@ -321,14 +328,16 @@ def _arguments(lines: list[str], kind: str) -> dict[str, Any]:
     summary = _SUMMARY.fullmatch(lines[0]) if lines else None
     text = "\n".join([(summary[2] if summary else "").strip(" •"), *lines[1 if summary else 0 :]]).strip("\n")
     text = re.sub(r"\*\*(?:Input|Result|Error):\*\*", "", text).rstrip()
-    if fenced := re.search(r"```\w*\n(.*?)\n?```\s*\Z", text, re.DOTALL):
-        words = re.sub(r"\s*Input(?: \(truncated\))?:\s*$", "", text[: fenced.start()]).strip()
+    fence = re.search(r"```\w*\n", text)
+    if fence and text.endswith("```") and len(text) - 3 > fence.end():
+        words = re.sub(r"Input(?: \(truncated\))?:$", "", text[: fence.start()].strip()).strip()
         key = {"shell": "command", "write": "content"}.get(kind, "input")
-        return {key: fenced[1]} | ({"description": words} if words else {})
+        return {key: text[fence.end() : -3].strip("\n")} | ({"description": words} if words else {})
     if kind == "shell" and (line := re.search(r"(?:^|\n)`(.*)`\s*\Z", text)):
         words = text[: line.start()].strip()
         return {"command": line[1]} | ({"description": words} if words else {})
     if only := _FILE.fullmatch(text):
         return {"command" if kind == "shell" else "file_path": only[1]}
-    keyed = dict(_KEYED.findall(text))
-    return keyed or ({"input": text.strip()} if text.strip() else {})
+    if not _KEYED.sub("", text).strip():
+        return dict(_KEYED.findall(text))
+    return {"input": text.strip()}

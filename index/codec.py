@@ -15,8 +15,10 @@ COMPRESS_ABOVE = 200  # bytes; below it zstd's frame costs more than it saves
 _LEVEL = 3
 _RAW, _ZSTD, _LEARNT = b"\x00", b"\x01", b"\x02"
 DICTIONARY_BYTES = 64 * 1024
+PROMPT_CHARS = 50_000  # beyond this two prompts are told apart no better; 60 MB of words took 500 MB to split
 SAMPLE_BYTES = 20_000  # of one message; more of it teaches nothing new
-DAMAGE = (zstandard.ZstdError, msgspec.MsgspecError, UnicodeDecodeError)  # what reading back a body that was damaged raises
+# What reading back a damaged body raises.
+DAMAGE = (zstandard.ZstdError, msgspec.MsgspecError, UnicodeDecodeError)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 _pack = msgspec.msgpack.Encoder().encode
@@ -99,7 +101,7 @@ def prompt_of(message: Message) -> int | None:
     """The words of a person, whatever their spacing: tells whether a transcript holds a prompt of the history."""
     if not message.is_human:
         return None
-    return hash64(" ".join(message.text.split()).encode("utf-8", "replace"))
+    return hash64(" ".join(message.text[:PROMPT_CHARS].split()).encode("utf-8", "replace"))
 
 
 def microseconds(moment: datetime | None) -> int | None:

@@ -158,10 +158,10 @@ def _writing(folder: Path) -> Iterator[None]:
 
 def _make_private(folder: Path) -> None:
     """tantivy knows nothing of modes."""
-    for entry in os.scandir(folder):
+    for path in folder.iterdir():
         with contextlib.suppress(FileNotFoundError):  # a merge removed it
-            if entry.stat().st_mode & 0o077:
-                os.chmod(entry.path, 0o600)
+            if path.stat().st_mode & 0o077:
+                path.chmod(0o600)
 
 
 def _state(folder: Path) -> dict[str, Any] | None:
@@ -234,7 +234,9 @@ class LexicalWriter:
         self._forget([c.message for copies in groups.values() if len(copies) > 1 or not self.fresh for c in copies])
         written: set[int] = set()
         for number in batch:
-            copies = groups[number]
+            copies = groups.get(number)
+            if copies is None:
+                raise self.store.lacking("a message's session")
             first = copies[0].message
             if first not in written:
                 written.add(first)

@@ -56,6 +56,8 @@ class SourceRow(Struct, frozen=True, array_like=True):
 _SOURCE_COLUMNS = ", ".join(SourceRow.__struct_fields__)
 _SESSION_COLUMNS = "s.id, s.facts, s.derived, (SELECT gone FROM source WHERE source.id = s.source)"
 
+_MESSAGES = "CAST(coalesce(sum(message_count), 0) AS INTEGER)"
+
 
 @contextmanager
 def guarded(path: Path) -> Iterator[None]:
@@ -178,8 +180,12 @@ class Store:
         """A row that must be there."""
         found = self.rows(sql, values)
         if not found:
-            raise _damaged(self.path, LookupError("a row is missing"))
+            raise self.lacking("a row")
         return found[0]
+
+    def lacking(self, what: str) -> JournalCorrupt:
+        """For whoever misses something that the tables' own rules say is there."""
+        return _damaged(self.path, LookupError(f"{what} is missing"))
 
     def number(self, sql: str, values: Sequence[object] = ()) -> int:
         found = self.rows(sql, values)
@@ -197,15 +203,13 @@ class Store:
 
     def counts(self) -> tuple[int, int]:
         """(sessions, messages). Summed over sessions: counting message rows would read the whole table."""
-        row = self.rows("SELECT count(*), coalesce(sum(message_count), 0) FROM session")[0]
+        row = self.rows(f"SELECT count(*), {_MESSAGES} FROM session")[0]
         return int(str(row[0])), int(str(row[1]))
 
     def sources(self) -> list[SourceRow]:
         with guarded(self.path):
             found = self.db.execute(f"SELECT {_SOURCE_COLUMNS} FROM source").fetchall()
-            return [
-                msgspec.convert([path_text(value) for value in row], SourceRow, strict=False) for row in found
-            ]
+            return [msgspec.convert([path_text(value) for value in row], SourceRow, strict=False) for row in found]
 
     def known(self) -> dict[tuple[str, str, str], tuple[int, str, int, bool]]:
         """(agent, home, path) -> (row, fingerprint, parser_version, gone): all a scan needs to see what changed."""
@@ -217,9 +221,7 @@ class Store:
 
     def agent_counts(self, agent: str) -> tuple[int, int, datetime | None]:
         """(sessions, messages, when the newest ended)."""
-        row = self.rows(
-            "SELECT count(*), coalesce(sum(message_count), 0), max(ended_us) FROM session WHERE agent = ?", (agent,)
-        )[0]
+        row = self.rows(f"SELECT count(*), {_MESSAGES}, max(ended_us) FROM session WHERE agent = ?", (agent,))[0]
         return int(str(row[0])), int(str(row[1])), codec.moment(row[2])
 
     def damage(self) -> str:

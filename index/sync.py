@@ -130,9 +130,9 @@ def scan(
 def _as_known(fingerprint: str, source: Source, config: Config) -> bool:
     """Whether nothing happened to a source since it was read with this outcome."""
     now = source.fingerprint
-    if not fingerprint.startswith(now):
-        return False
-    return fingerprint[len(now) :] in ("", _exclusion_mark(config)) or fingerprint == now + _failure_mark(source)
+    if fingerprint == now or not fingerprint.startswith(now):
+        return fingerprint == now
+    return fingerprint[len(now) :] in (_exclusion_mark(config), _failure_mark(source))
 
 
 def _exclusion_mark(config: Config) -> str:

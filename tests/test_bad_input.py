@@ -110,7 +110,9 @@ def test_pipe_and_socket_are_not_opened(heron: Home) -> None:
 def test_nul_bytes_and_truncated_json_cost_only_their_lines(home: Home) -> None:
     path = home.claude(*talk("heron"))
     good = path.read_bytes()
-    path.write_bytes(b"\0" * 5000 + b"\n" + good + b'{"type": "user", "mess\n' + lines(talk("stork")) + b"\xff\xfe\n{}\n[]\n")
+    path.write_bytes(
+        b"\0" * 5000 + b"\n" + good + b'{"type": "user", "mess\n' + lines(talk("stork")) + b"\xff\xfe\n{}\n[]\n"
+    )
     report = home.reindex()
     assert report.bad_lines == 4
     assert len(bad_lines(home)) == 4
@@ -156,7 +158,9 @@ def test_session_that_is_its_own_parent_is_found(home: Home) -> None:
     assert home.search("tell in:user").total.messages == 2
 
 
-@pytest.mark.parametrize("evil", ["../../../etc/passwd", "..", "a/../../b", "/etc/passwd", "x\0y", "-rf", "%s{0}$(id)`id`"])
+@pytest.mark.parametrize(
+    "evil", ["../../../etc/passwd", "..", "a/../../b", "/etc/passwd", "x\0y", "-rf", "%s{0}$(id)`id`"]
+)
 def test_session_id_that_climbs_out_is_only_a_name(home: Home, evil: str) -> None:
     log = home.copilot_path("plain")
     log.parent.mkdir(parents=True)
@@ -242,7 +246,11 @@ def test_200_mb_of_nothing_costs_one_line(heron: Home) -> None:
 
 
 def test_200_mb_of_bookkeeping_fits_in_memory(heron: Home) -> None:
-    snapshot = {"type": "file-history-snapshot", "messageId": "m", "snapshot": {"trackedFileBackups": {"a": "x" * 10**6}}}
+    snapshot = {
+        "type": "file-history-snapshot",
+        "messageId": "m",
+        "snapshot": {"trackedFileBackups": {"a": "x" * 10**6}},
+    }
     block = lines([snapshot] * 20)
     with heron.claude_path("large").open("wb") as file:
         file.write(lines(talk("stork")))
@@ -264,6 +272,12 @@ def test_line_of_60_mb_is_kept_whole_and_found_by_its_ends(heron: Home) -> None:
         (call,) = journal.messages(journal.session("long"))[1].message.tool_calls
         assert call.result == body
     assert heron.aj("search", "bittern").returncode == 0
+
+
+def test_prompt_of_60_mb_fits_in_memory(heron: Home) -> None:
+    heron.claude(user("u1", "first egret " + "padding " * (60 * 2**20 // 8) + " last bittern"), name="long")
+    assert peak_mb(heron, "reindex") < MEMORY_MB
+    assert [heron.search(word).total.messages for word in ("heron in:user", "egret", "bittern")] == [1, 1, 1]
 
 
 # --- where the journal lives -----------------------------------------------------------------------------

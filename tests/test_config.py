@@ -114,6 +114,7 @@ def test_every_table_of_the_first_design_is_read_with_home_expanded(home: Path) 
         Vector(enabled=False, model_path=home / ".agent-journal" / "models", fallback="none"),
         Search(default_mode="lexical", default_context=0, max_results=5),
         Export(default_format="markdown", html_theme="auto", include_tool_calls=False),
+        {},
         dict.fromkeys(set_there.split(), "file"),
     )
 
@@ -186,7 +187,7 @@ def test_file_saved_by_a_windows_editor_is_read(home: Path) -> None:
 
 # --- refusals -------------------------------------------------------------------------------------------
 
-TABLES = "[storage], [storage.sources], [index], [index.vector], [search], [export]"
+TABLES = "[storage], [storage.sources], [homes], [index], [index.vector], [search], [export]"
 
 
 @pytest.mark.parametrize(
@@ -721,8 +722,23 @@ def test_example_with_its_comment_marks_removed_gives_every_default(home: Path) 
     }
     expected = config.dump(bare)
     expected["storage"]["sources"] |= {key: list(value) for key, value in found.storage.sources.items()}
+    expected["homes"] = {"laptop": "/mnt/c/Users/me"}
     assert config.dump(found) == expected
-    assert found.origins == {setting.key: "file" for setting in keys()}
+    assert found.origins == {key: "file" for key in (*(setting.key for setting in keys()), "homes.laptop")}
+
+
+def test_other_homes_have_names_of_the_users_choice(home: Path) -> None:
+    found = loaded(home, '[homes]\nlaptop = "/mnt/c/Users/ana"\nold = "~/backup"\n')
+    assert found.homes == {"laptop": Path("/mnt/c/Users/ana"), "old": home / "backup"}
+    assert config.get_value(found, "homes.old") == f"{home}/backup"
+    with pytest.raises(BadConfig, match=r"no homes.new is set; the homes are local, laptop, old"):
+        config.get_value(found, "homes.new")
+
+
+@pytest.mark.parametrize("label", ["local", "Laptop", '"a b"'])
+def test_a_homes_name_is_plain_and_not_local(home: Path, label: str) -> None:
+    with pytest.raises(BadConfig, match="line 2: .*a home's name is of small letters, digits, - and _, and not local"):
+        loaded(home, f'[homes]\n{label} = "/x"\n')
 
 
 def test_init_never_overwrites(tmp_path: Path) -> None:

@@ -48,7 +48,9 @@ def journal_of_whole(folder: Path, place: Path, data: bytes, queries: Sequence[s
         return contents(journal), [hits(journal.search(query, limit=500)) for query in queries]
 
 
-def assert_steps_equal_whole(folder: Path, place: Path, data: bytes, cuts: Iterable[int], queries: Sequence[str]) -> None:
+def assert_steps_equal_whole(
+    folder: Path, place: Path, data: bytes, cuts: Iterable[int], queries: Sequence[str]
+) -> None:
     """`place` is where the agent keeps the file, below the home folder."""
     home_path = folder / "home"
     whole = journal_of_whole(home_path, place, data, queries)
@@ -85,12 +87,16 @@ CLAUDE_PLACE = Path(".claude", "projects", "-home-ana-shop", f"{SESSION}.jsonl")
 
 def test_fixture_cut_at_every_line_and_inside_them_equals_the_whole(tmp_path: Path) -> None:
     data = FIXTURE.read_bytes()
-    assert_steps_equal_whole(tmp_path, CLAUDE_PLACE, data, line_cuts(data, 1000), ["checkout", "cart empty", "is:error"])
+    assert_steps_equal_whole(
+        tmp_path, CLAUDE_PLACE, data, line_cuts(data, 1000), ["checkout", "cart empty", "is:error"]
+    )
 
 
 def test_records_of_every_kind_cut_at_every_line_equal_the_whole(tmp_path: Path) -> None:
     data = lines(RECORDS)
-    assert_steps_equal_whole(tmp_path, CLAUDE_PLACE, data, line_cuts(data, 1000), ["early", "found", "why", "compacted"])
+    assert_steps_equal_whole(
+        tmp_path, CLAUDE_PLACE, data, line_cuts(data, 1000), ["early", "found", "why", "compacted"]
+    )
 
 
 def test_copilot_log_cut_at_every_line_and_inside_them_equals_the_whole(tmp_path: Path) -> None:

@@ -279,3 +279,8 @@ def error_object(error: JournalError) -> Object:
 
 def problem_object(kind: str, message: str, hint: str = "") -> Object:
     return {"error": {"kind": kind, "message": message, "hint": hint}}
+
+
+def resume_object(stored: StoredSession, resume: Resume) -> Object:
+    shown = {"argv": list(resume.argv), "cwd": resume.cwd, "command": resume_command(resume)}
+    return {"schema_version": SCHEMA_VERSION, "session": session_object(stored), "resume": shown}

@@ -1,0 +1,56 @@
+"""`aj resume`: this process becomes the agent, in the session's folder."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+import pytest
+from logs import text, transcript_path, user, write
+from process import Aj
+
+SESSION = "9f8e7d6c-1111-4222-8333-444455556666"
+
+
+@pytest.fixture
+def aj(tmp_path: Path) -> Aj:
+    folder = tmp_path / "shop"
+    folder.mkdir()
+    write(transcript_path(tmp_path, SESSION), user("u1", [text("fix the till")], cwd=str(folder), sessionId=SESSION))
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    claude = programs / "claude"
+    claude.write_text('#!/bin/sh\necho "$PWD: claude $*"; exit 7\n')
+    claude.chmod(claude.stat().st_mode | stat.S_IXUSR)
+    aj = Aj(tmp_path, {"PATH": f"{programs}:/usr/bin:/bin"})
+    aj("reindex")
+    return aj
+
+
+def test_the_agent_takes_over_in_the_sessions_folder_and_its_exit_code_is_ours(aj: Aj) -> None:
+    ran = aj("resume", "9f8e7d")
+    assert (ran.code, ran.out) == (7, f"~/shop: claude --resume {SESSION}\n")
+
+
+def test_a_hit_of_the_last_search_can_be_resumed(aj: Aj) -> None:
+    aj("search", "till")
+    assert aj("resume", "1").code == 7
+
+
+def test_print_shows_the_command_and_runs_nothing(aj: Aj) -> None:
+    ran = aj("resume", "9f8e7d", "--print")
+    assert (ran.code, ran.out) == (0, f"cd ~/shop && claude --resume {SESSION}\n")
+
+
+def test_a_folder_that_is_gone_is_said(aj: Aj) -> None:
+    (aj.home / "shop").rmdir()
+    ran = aj("resume", "9f8e7d")
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.split()[:8] == "aj: the session's folder is gone: ~/shop make".split()
+
+
+def test_a_program_that_is_missing_is_said(aj: Aj) -> None:
+    (aj.home / "bin" / "claude").unlink()
+    ran = aj("resume", "9f8e7d")
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith("aj: claude is not installed, or not on the PATH\n")
