@@ -103,7 +103,8 @@ def _add(path: Path, discovery: Discovery) -> None:
 
 
 def _session(source: Source, run: _Run, ordinal: int, messages: tuple[Message, ...]) -> Session:
-    place = hashlib.blake2b(str(source.path).encode("utf-8", "surrogateescape"), digest_size=4).hexdigest()
+    path = source.path.absolute()  # the same file has one key, however it was named
+    place = hashlib.blake2b(str(path).encode("utf-8", "surrogateescape"), digest_size=4).hexdigest()
     again = f".{ordinal}" if ordinal > 1 else ""  # the header counts whole seconds
     known = len(source.files) > 1 or run.started is None
     times = {} if known else {"times": "only the session's start is known"}
@@ -111,9 +112,9 @@ def _session(source: Source, run: _Run, ordinal: int, messages: tuple[Message, .
         key=f"{AGENT}:{place}/{run.header}{again}",
         id=run.header,
         agent=AGENT,
-        origin=Origin(path=readable(str(source.path)), home=source.home),
+        origin=Origin(path=readable(str(path)), home=source.home),
         title=next((prompt_title(m.text) for m in messages if m.is_human and m.text[0] not in "/!"), None),
-        workspace=readable(str(source.path.parent)),
+        workspace=readable(str(path.parent)),
         agent_version=run.version,
         extensions=times | file_time(messages, source.files[0]),
     )

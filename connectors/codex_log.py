@@ -68,6 +68,7 @@ class Log:
         self._answer: Draft | None = None
         self._asked: list[Draft] = []  # what the user's side said since the last answer
         self._aborted = False
+        self._has_events = False  # that tell prompts from what is injected; the old forms have none
         self._event = ""  # the kind of the event that is being read
         self._by_item: Counter[tuple[str, str]] = Counter()
         self._by_event: dict[tuple[str, str], list[tuple[Draft, int]]] = {}
@@ -186,7 +187,7 @@ class Log:
         """People's prompts are exactly these events; the item that says the same stands beside them."""
         parts = contents(fields.get("content"))
         heard = _asked(["".join(map(part_text, parts)) or string(fields, "message") or ""], at, None)
-        heard.confirmed = heard.from_event = True
+        heard.confirmed = heard.from_event = self._has_events = True
         near = [d for d in self._asked if {heard.whole, heard.prompt} & {d.whole, d.prompt}]
         near = near or [d for d in self._asked if d.prompt and heard.prompt in d.prompt]
         if near or not heard.prompt:
@@ -327,7 +328,7 @@ class Log:
                 return
             if "rolled_back" not in draft.extensions:
                 draft.extensions["rolled_back"] = True
-                turns -= draft.role is Role.USER and bool(draft.prompt)
+                turns -= draft.role is Role.USER and bool(draft.prompt or draft.confirmed)
 
     def _take_title(self, fields: dict[str, Any], _: datetime | None) -> None:
         if fields.get("thread_id") in (None, self.lineage.id):
@@ -339,14 +340,13 @@ class Log:
     # --- the end -----------------------------------------------------------------------------------------
 
     def messages(self) -> tuple[Message, ...]:
-        told = any(d.confirmed and d.prompt for d in self.drafts)
-        return tuple(self._message(d, told) for d in self.drafts)
+        return tuple(map(self._message, self.drafts))
 
-    def _message(self, draft: Draft, told: bool) -> Message:
+    def _message(self, draft: Draft) -> Message:
         facts = dict(draft.facts)
         if draft.role is Role.USER and not draft.confirmed and not draft.is_shell:
             # The event of a prompt comes after it: the last one may not have got its own yet.
-            facts["is_meta"] = not draft.prompt or (told and draft is not self.drafts[-1])
+            facts["is_meta"] = not draft.prompt or (self._has_events and draft is not self.drafts[-1])
         if self.lineage.is_sub_agent:
             facts["is_sidechain"] = True
         return Message(

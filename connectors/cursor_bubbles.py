@@ -86,7 +86,7 @@ def _said(bubble: Mapping[str, Any], name: str | None, at: datetime | None) -> I
 
 def _call(tool: Mapping[str, Any], name: str | None, at: datetime | None) -> ToolCall:
     called, status = string(tool, "name") or "unknown", string(tool, "status")
-    arguments = kept_json(parsed(tool.get("params") or tool.get("rawArgs")))
+    arguments = kept_json(parsed(tool.get("params") or tool.get("rawArgs") or None))
     success = _SUCCESS.get(status or "")
     return ToolCall(
         id=string(tool, "toolCallId") or name or "",

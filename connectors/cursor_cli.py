@@ -79,6 +79,7 @@ class CursorCli:
             read_transcript(source, reading)
         else:
             _read_store(source, reading)
+        reading.skipped = +reading.skipped  # without the kinds that were not there
         return reading
 
     def resume(self, session: Session) -> Resume | None:

@@ -93,6 +93,7 @@ class CursorIde:
             state.read_composers()
             state.read_chats()
             state.read_prompts()
+        reading.skipped = +reading.skipped  # without the kinds that were not there
         return reading
 
     def resume(self, session: Session) -> Resume | None:

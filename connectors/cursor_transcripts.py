@@ -260,10 +260,10 @@ class Conversation:
         message = Message(role, (), uuid=stamp.uuid, at=stamp.at, model=model if role is Role.ASSISTANT else None)
         blocks: list[Block] = []
         for part in self._spoken(parts) if role is Role.USER else parts:
-            kind = mapping(part).get("type")
+            kind = kind_name(mapping(part).get("type"))
             if kind in _RESULTS or role is Role.TOOL:
                 self._result(part, stamp)
-            elif made := self._block(part, kind_name(kind), stamp):
+            elif made := self._block(part, kind, stamp):
                 blocks.append(made)
                 if len(blocks) == 1:
                     self._drafts.append((message, blocks))

@@ -36,7 +36,7 @@ def reading(path: Path) -> Iterator[sqlite3.Connection]:
     try:
         with tempfile.TemporaryDirectory(prefix="aj-") as folder, _opened(path, Path(folder)) as db:
             yield db
-    except (sqlite3.Error, OSError, OverflowError) as error:
+    except (sqlite3.Error, OSError, OverflowError, UnicodeDecodeError) as error:  # the last: of a damaged schema
         raise UnreadableSource(f"{path}: {getattr(error, 'strerror', None) or error}") from error
 
 

@@ -253,7 +253,7 @@ def _chat(path: Path) -> Chat:
         if chat.entries or chat.facts or not chat.reading.bad_line_count:
             return chat
         whole = _document_in_lines(path)
-        if whole is None:
+        if not isinstance(whole, dict):
             return chat
         chat = Chat(path)
     else:

@@ -358,8 +358,8 @@ def _sidecar(path: Path, reading: Reading) -> dict[str, Any]:
 
 
 def _sub_agent(session: Session, meta: dict[str, Any], path: Path, messages: tuple[Message, ...]) -> Session:
-    """Its records carry the id of the session that started it."""
-    parent = string(meta, "parentSessionId") or session.id
+    """The folder it lies in is named after the session that started it; the sidecar may come later."""
+    parent = readable(path.parent.name)
     agent_id = readable(path.stem).removeprefix("agent-")
     above = string(meta, "parentAgentId")
     kind, task = string(meta, "agentType"), string(meta, "description")

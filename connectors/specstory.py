@@ -158,6 +158,7 @@ def _read(file: FileStat, source: Source, reading: Reading) -> Transcript:
 
 def _workspace(path: Path) -> str | None:
     """The project, where the page still lies in it."""
+    path = path.absolute()
     return readable(str(path.parents[2])) if path.parts[-3:-1] == (FOLDER, "history") else None
 
 

@@ -73,7 +73,7 @@ class Bodies:
 
 def dictionary_of(samples: Iterable[Message]) -> bytes | None:
     """What these messages have in common, or nothing if they are too few or too alike to tell."""
-    packed = [_pack(message)[:SAMPLE_BYTES] for message in samples]
+    packed: list[bytes | bytearray | memoryview[int]] = [_pack(message)[:SAMPLE_BYTES] for message in samples]
     try:
         return zstandard.train_dictionary(DICTIONARY_BYTES, packed).as_bytes()
     except zstandard.ZstdError:

@@ -65,7 +65,7 @@ def node(*names: str, tag: bytes = b"\x0a", behind: bytes = b"") -> bytes:
 
 
 class Chat:
-    """A store.db. With `keep_open` its log is not folded in: what was written is only in the -wal file."""
+    """A store.db. Until it is closed, what was written last stands in its -wal file."""
 
     def __init__(self, folder: Path, session_id: str = SESSION, bucket: str = BUCKET) -> None:
         self.path = folder / "chats" / bucket / session_id / "store.db"
@@ -89,7 +89,8 @@ class Chat:
     def say(self, *messages: dict[str, Any], **facts: Any) -> Chat:
         """The whole conversation so far, under a new root."""
         root = self.blob(node(*[self.blob(m) for m in messages]))
-        return self.meta(latestRootBlobId=root, **({"name": "Fix flaky test", "lastUsedModel": "gpt-5"} | facts))
+        known = {"latestRootBlobId": root, "name": "Fix flaky test", "lastUsedModel": "gpt-5"}
+        return self.meta(**(known | facts))
 
     def close(self) -> Path:
         self.db.close()

@@ -88,7 +88,7 @@ def test_chat_becomes_a_session_with_results_joined_and_context_left_out(tmp_pat
         Message(Role.ASSISTANT, (Text("It never imports sys.", last),), uuid=last, model="gpt-5"),
     )
     assert not transcript.second_hand
-    assert reading.skipped == {"message/system": 1, "injected context": 1, "blob/node": 1, "blob/unreachable": 0}
+    assert reading.skipped == {"message/system": 1, "injected context": 1, "blob/node": 1}
     assert (reading.lines, reading.bad_line_count) == (6, 0)
 
 

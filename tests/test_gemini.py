@@ -605,7 +605,7 @@ def test_real_files_lose_no_prompt_answer_thought_or_result() -> None:
 @pytest.mark.skipif(not REAL.is_dir(), reason="no sample of real sessions beside the repository")
 def test_real_hash_is_resolved_by_a_path_the_session_mentions() -> None:
     readings = [Gemini().parse(s) for s in Gemini().discover(REAL).sources]
-    found = {t.session.workspace_encoded: t.session.workspace for r in readings for t in r.transcripts}
-    known = {k: v for k, v in found.items() if v and k}
-    assert len(known) >= 3
-    assert all(hashlib.sha256(v.encode()).hexdigest() == k for k, v in known.items())
+    sessions = [t.session for r in readings for t in r.transcripts]
+    known = {(s.workspace, s.workspace_encoded) for s in sessions if s.workspace}
+    assert len(known) == 4
+    assert all(hashlib.sha256(path.encode()).hexdigest() == folder for path, folder in known)

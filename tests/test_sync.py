@@ -15,6 +15,7 @@ from journals import SHARED_HOME, Home, contents, hits, tree
 from logs import SESSION, assistant, text, tool_result, tool_use, user
 
 from agent_journal.connectors.claude_code import ClaudeCode
+from agent_journal.connectors.registry import CONNECTORS
 from agent_journal.index import schema
 
 BIRDS = ("heron", "stork", "crane")
@@ -430,8 +431,8 @@ def test_two_journals_of_the_same_home_are_equal(tmp_path: Path) -> None:
     two = Home(SHARED_HOME, {"AJ_HOME": str(tmp_path / "two")})
     with one.journal() as first, two.journal() as second:
         first.reindex()
-        for agent in ("copilot-cli", "claude-code"):
-            second.reindex(agent=agent)
+        for connector in reversed(CONNECTORS):
+            second.reindex(agent=connector.agent)
         assert contents(first) == contents(second)
         for query in ("checkpoint", "refactor test", "is:error"):
             assert hits(first.search(query, limit=200)) == hits(second.search(query, limit=200))
