@@ -24,7 +24,8 @@ NEAR_PAIR = 0.35  # two neighbouring words of the query, close together
 NEAR_SLOP = 4
 PART_SHARE = 0.25  # a part of an identifier, where the whole was asked for
 FUZZY_SHARE = 0.7
-PRESENT = 0.75  # of a word's rarity, for being in the message at all
+PRESENT_POWER = 0.3  # how much the place matters for that
+PRESENT = 1.0  # of a word's rarity, for being in the message at all
 
 Roles = dict[str, str | None]  # place -> the role it is limited to
 
@@ -177,10 +178,12 @@ class _Composer:
         parts = [p for p in words.stems(word.text) if len(p) > 1]
         if not parts:
             return Clause.empty_query()
-        everywhere = _all(
-            _any([self._scoped(p, Clause.term_query(SCHEMA, p + STEM, part)) for p in self.places]) for part in parts
-        )
-        return Clause.const_score_query(everywhere, PRESENT * max(map(self.rarity, parts)))
+        worth = PRESENT * max(map(self.rarity, parts))
+        return Clause.disjunction_max_query([self._present_in(place, parts, worth) for place in self.places], 0.0)
+
+    def _present_in(self, place: str, parts: Sequence[str], worth: float) -> Clause:
+        here = _all(self._scoped(place, Clause.term_query(SCHEMA, place + STEM, part)) for part in parts)
+        return Clause.const_score_query(here, worth * WEIGHTS[place] ** PRESENT_POWER)
 
     def word(self, word: Word) -> Clause:
         tokens = words.asked_words(word.text)

@@ -161,18 +161,14 @@ def copied(source: Path, target: Path) -> Path:
     for folder, _, names in os.walk(target):
         for path in (Path(folder), *(Path(folder, name) for name in names)):
             if not path.is_symlink():
-                path.chmod(
-                    path.stat().st_mode | stat.S_IRUSR | stat.S_IWUSR | (stat.S_IXUSR if path.is_dir() else 0)
-                )
+                path.chmod(path.stat().st_mode | stat.S_IRUSR | stat.S_IWUSR | (stat.S_IXUSR if path.is_dir() else 0))
     return target
 
 
 def size(path: Path) -> int:
     if path.is_file():
         return path.stat().st_size
-    return sum(
-        each.lstat().st_size for each in path.rglob("*") if each.is_file() and each.name not in NOT_SOURCES
-    )
+    return sum(each.lstat().st_size for each in path.rglob("*") if each.is_file() and each.name not in NOT_SOURCES)
 
 
 def held_back(home: Path, pieces: int) -> tuple[Path, list[bytes]]:
@@ -195,9 +191,7 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]], absent: Sequence[
     widths = [max(len(row[column]) for row in [heads, *rows]) for column in range(len(heads))]
     widths[0] = max(widths[0], *(len(name) for name, _ in absent), 0)
     sides = ["<"] * words + [">"] * (len(heads) - words)
-    lines = [
-        "  ".join(map(format, row, map("{}{}".format, sides, widths))).rstrip() for row in [heads, *rows]
-    ]
+    lines = ["  ".join(map(format, row, map("{}{}".format, sides, widths))).rstrip() for row in [heads, *rows]]
     reasons = [wrapped(f"{name:<{widths[0]}}  {reason}") for name, reason in absent]
     return "\n".join([lines[0], "-" * max(map(len, lines)), *lines[1:], *reasons])
 

@@ -37,7 +37,7 @@ class Outcome:
 def texts(message: Message) -> str:
     parts = [message.text, message.thinking]
     for call in message.tool_calls:
-        parts += [leaf for leaf in leaves(call.arguments)]
+        parts += leaves(call.arguments)
         parts.append(call.result or "")
     return "\n".join(parts)
 

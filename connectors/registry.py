@@ -7,6 +7,8 @@ from agent_journal.connectors.base import Connector
 from agent_journal.connectors.claude_code import ClaudeCode
 from agent_journal.connectors.codex import Codex
 from agent_journal.connectors.copilot_cli import CopilotCli
+from agent_journal.connectors.cursor_cli import CursorCli
+from agent_journal.connectors.cursor_ide import CursorIde
 from agent_journal.connectors.gemini import Gemini
 from agent_journal.connectors.opencode import Kilo, OpenCode
 from agent_journal.connectors.qwen import Qwen
@@ -18,6 +20,8 @@ CONNECTORS: tuple[Connector, ...] = (
     Codex(),
     Gemini(),
     Qwen(),
+    CursorCli(),
+    CursorIde(),
     Aider(),
     OpenCode(),
     Kilo(),

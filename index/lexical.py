@@ -13,7 +13,6 @@ import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,7 @@ from agent_journal.index.store import Copy, Store
 from agent_journal.session import Attachment, Message, Role, StoredSession, project_name
 
 FORMAT = 1  # raised when documents would be written differently: the folder is then rebuilt
-ENGINE = version("tantivy")  # its files are its own: another release may not read them
+ENGINE: str = tantivy.__version__  # type: ignore[attr-defined]  # another release may not read its files
 STATE = "state.json"
 MANIFEST = "meta.json"  # tantivy's own list of segments
 DAMAGED = "the word index is damaged"
@@ -183,13 +182,11 @@ class LexicalWriter:
         with _writing(lexical.folder):
             self.writer = lexical.index.writer(heap_size=memory_mb * 2**20, num_threads=1)
         self.fresh = lexical.reached == 0 and lexical.searcher().num_docs == 0
-        self.seq = lexical.reached  # stamped on documents, so that a page can ask for what its first page saw
         self.sessions: dict[int, StoredSession] = {}
 
     def feed(self) -> int:
         """Hand over every change of the store up to now; returns how many messages. Commits nothing."""
         seq, done = self.store.seq, 0
-        self.seq = seq
         self.sessions.clear()  # their facts may have changed since the last time
         with _writing(self.lexical.folder):
             self._forget(self._tombstones(seq))
@@ -256,7 +253,8 @@ class LexicalWriter:
         fields["id"] = [number]
         fields["session"] = sorted({copy.session for copy in copies})
         fields["home"] = [copies[0].session]
-        fields["seq"] = [self.seq]
+        # So that a page can ask for what its first page saw, also after a rebuild.
+        fields["seq"] = [self.store.number("SELECT changed_seq FROM message WHERE id = ?", (number,))]
         return tantivy.Document.from_dict(fields, SCHEMA)
 
     def _home(self, session: int) -> StoredSession:

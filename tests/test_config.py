@@ -724,7 +724,7 @@ def test_example_with_its_comment_marks_removed_gives_every_default(home: Path) 
     expected["storage"]["sources"] |= {key: list(value) for key, value in found.storage.sources.items()}
     expected["homes"] = {"laptop": "/mnt/c/Users/me"}
     assert config.dump(found) == expected
-    assert found.origins == {key: "file" for key in (*(setting.key for setting in keys()), "homes.laptop")}
+    assert found.origins == dict.fromkeys((*(setting.key for setting in keys()), "homes.laptop"), "file")
 
 
 def test_other_homes_have_names_of_the_users_choice(home: Path) -> None:
@@ -737,7 +737,7 @@ def test_other_homes_have_names_of_the_users_choice(home: Path) -> None:
 
 @pytest.mark.parametrize("label", ["local", "Laptop", '"a b"'])
 def test_a_homes_name_is_plain_and_not_local(home: Path, label: str) -> None:
-    with pytest.raises(BadConfig, match="line 2: .*a home's name is of small letters, digits, - and _, and not local"):
+    with pytest.raises(BadConfig, match=r"line 2: .*a home's name is of small letters, digits, - and _, and not local"):
         loaded(home, f'[homes]\n{label} = "/x"\n')
 
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from logs import Record, assistant, text, thinking, tool_result, tool_use, transcript_path, user, write
 
 from agent_journal.answer import Answer, Place
 from agent_journal.config import load
 from agent_journal.connectors.registry import SOURCE_KEYS
 from agent_journal.errors import BadQuery, NoJournal, NoSuchSession
 from agent_journal.search import Journal
-from logs import Record, assistant, text, thinking, tool_result, tool_use, transcript_path, user, write
 
 
 @pytest.fixture
@@ -204,6 +205,15 @@ def test_a_page_goes_on_where_the_last_ended_though_new_sessions_came_in_between
     assert sorted(texts(first) + texts(second)) == [f"needle number {n}" for n in range(6)]
 
 
+def test_a_page_goes_on_after_the_word_index_was_rebuilt(journal: Journal) -> None:
+    said(journal, *(f"needle number {n}" for n in range(6)))
+    first = journal.search("needle", limit=3)
+    journal.close()
+    shutil.rmtree(journal.folder / "lexical")
+    second = journal.search("needle", limit=3, cursor=first.next)
+    assert sorted(texts(first) + texts(second)) == [f"needle number {n}" for n in range(6)]
+
+
 def test_a_cursor_of_another_search_is_refused(journal: Journal) -> None:
     said(journal, "needle one", "needle two")
     cursor = journal.search("needle", limit=1).next
@@ -282,7 +292,7 @@ def test_a_session_is_named_by_key_id_prefix_or_slug(journal: Journal) -> None:
 
 def test_an_unknown_agent_is_refused_with_the_known_ones(journal: Journal) -> None:
     said(journal, "x")
-    with pytest.raises(BadQuery, match=r"agent:emacs — known agents: claude-code, copilot-cli"):
+    with pytest.raises(BadQuery, match=r"agent:emacs — known agents: aider, claude-code, codex, "):
         journal.search("agent:emacs x")
 
 
