@@ -54,6 +54,7 @@ class Filters:
     """The filters of the query language as options. `filtered` puts them on a command."""
 
     agent: Annotated[Several, _option("--agent", "AGENT", "Only this agent (see aj agents); repeatable.")] = None
+    home: Annotated[Several, _option("--home", "NAME", "Only sessions of this home: local, or one of [homes].")] = None
     project: Annotated[Several, _option("--project", "NAME", "Only this project; repeatable.")] = None
     dir: Annotated[Several, _option("--dir", "PATH", "Only sessions in or below this folder.")] = None
     here: Annotated[bool, typer.Option("--here", help="Only sessions in or below the current folder.")] = False

@@ -117,7 +117,7 @@ class _Composer:
     def unwanted(self, node: Node) -> Clause:
         """A message that also stands in a session nobody excluded is still an answer, from there."""
         if isinstance(node, Filter) and node.field == "session":
-            return _among(self.resolver.sessions_named(node.value), "home")
+            return _among(self.resolver.sessions_named(node.value), "shown")
         return self.node(node)
 
     def group(self, group: Group) -> Clause:

@@ -15,8 +15,8 @@ from agent_journal.connectors.base import Connector, readable
 from agent_journal.connectors.registry import CONNECTORS
 from agent_journal.errors import JournalError
 from agent_journal.index.lexical import Lexical
+from agent_journal.index.scan import Look, Scan, scan
 from agent_journal.index.store import SourceRow, Store
-from agent_journal.index.sync import Scan, scan
 
 if TYPE_CHECKING:
     from agent_journal.search import Journal
@@ -56,7 +56,7 @@ class Health(Struct, frozen=True):
 
 def examined(journal: Journal) -> Health:
     store = journal.store if journal.exists else None
-    found = scan(store, CONNECTORS, journal.config, journal.environ, journal.home)
+    found = scan(store, CONNECTORS, Look(journal.config, journal.environ, journal.home))
     rows = store.sources() if store else []
     agents = tuple(_agent(c, found, [r for r in rows if r.agent == c.agent], store) for c in CONNECTORS)
     checks = tuple(_checks(store))

@@ -82,7 +82,7 @@ class Lookup:
     def _candidates(self, result: tantivy.SearchResult) -> list[Candidate]:
         addresses = [address for _, address in result.hits]
         ids = self.searcher.fast_field_values("id", addresses)
-        homes = self.searcher.fast_field_values("home", addresses)
+        homes = self.searcher.fast_field_values("shown", addresses)
         keys = (float(key) if isinstance(key, float) else 0.0 for key, _ in result.hits)
         return [
             Candidate(int(number or 0), int(home or 0), score)

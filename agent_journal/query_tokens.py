@@ -16,7 +16,7 @@ from agent_journal.errors import BadQuery
 
 # Each filter with a value that shows its use.
 EXAMPLES = {
-    "agent": "claude", "project": "api", "dir": "~/work/api", "branch": "main", "session": "3f2a",
+    "agent": "claude", "home": "laptop", "project": "api", "dir": "~/work/api", "branch": "main", "session": "3f2a",
     "role": "user", "tool": "Bash", "file": "parser.py", "model": "opus", "in": "thinking", "is": "error",
     "since": "3d", "until": "2026-03-01",
 }  # fmt: skip

@@ -22,8 +22,9 @@ from agent_journal.connectors.registry import BY_AGENT, BY_NAME, CONNECTORS
 from agent_journal.errors import JournalBusy, NoJournal, NoSuchSession
 from agent_journal.index.lexical import DamagedIndex, Lexical, reading
 from agent_journal.index.lock import writing
+from agent_journal.index.scan import Look, scan
 from agent_journal.index.store import Copy, Store
-from agent_journal.index.sync import Progress, Sync, SyncReport, scan
+from agent_journal.index.sync import Progress, Sync, SyncReport
 from agent_journal.lookup import Lookup
 from agent_journal.query import Query
 from agent_journal.ranking import Candidate
@@ -110,6 +111,7 @@ class Journal:
         full: bool = False,
         agent: str | None = None,
         budget: float | None = None,
+        quick: bool = False,
         progress: Progress | None = None,
     ) -> SyncReport:
         connectors = [BY_AGENT[agent]] if agent else CONNECTORS
@@ -119,21 +121,24 @@ class Journal:
             self._store = Store.create(self.folder)
             if progress:
                 progress("looking", 0, 0, "")
-            found = scan(self._store, connectors, self.config, self.environ, self.home, full=full)
-            return Sync(self._store, self.config, progress).run(found, connectors, budget)
+            look = Look(self.config, self.environ, self.home, quick=quick, full=full)
+            run = Sync(self._store, self.config, progress)
+            return run.run(scan(self._store, connectors, look), connectors, budget, None if quick else look)
 
     def refresh(self, progress: Progress | None = None) -> Freshness:
         """Take in what fits a small budget. A first run has a larger one; a busy journal is left as it is."""
         first = not self.exists
         if not first:
-            found = scan(self.store, CONNECTORS, self.config, self.environ, self.home)
+            found = scan(self.store, CONNECTORS, Look(self.config, self.environ, self.home, quick=True))
             if not (found.changed or found.gone or found.back) and self._current():
                 return Freshness()
         try:
             report = self._sync(
-                PATIENCE_SECONDS if first else 0.0, budget=FIRST_RUN_SECONDS if first else REFRESH_SECONDS,
+                PATIENCE_SECONDS if first else 0.0,
+                budget=FIRST_RUN_SECONDS if first else REFRESH_SECONDS,
+                quick=not first,
                 progress=progress if first else None,
-            )  # fmt: skip
+            )
         except JournalBusy:
             if first or self._index() is None:
                 raise

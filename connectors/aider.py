@@ -62,6 +62,7 @@ class Aider:
     config_key = "aider"
     env = "AJ_AIDER_PATH"
     parser_version = 1
+    scattered = True
 
     def roots(self, environ: Mapping[str, str], home: Path) -> list[Path]:
         given = given_folder(environ, "AIDER_CHAT_HISTORY_FILE", home)

@@ -92,6 +92,7 @@ class Connector(Protocol):
     config_key: str  # key below [storage.sources]
     env: str  # variable that overrides where to look
     parser_version: int  # raised when the same file would now be read differently
+    scattered: bool  # its files lie among the projects: looking for new ones is slow
 
     def roots(self, environ: Mapping[str, str], home: Path) -> list[Path]:
         """Where this agent keeps sessions on this machine; paths that may not exist."""
@@ -145,6 +146,17 @@ def given_folder(environ: Mapping[str, str], variable: str, home: Path) -> Path 
     if not given:
         return None
     return home / given[2:] if given.startswith("~/") else Path(given)
+
+
+_WSL = re.compile(r"[\\\\/]{2}wsl(?:\$|\.localhost)[\\\\/]([^\\\\/]+)", re.IGNORECASE)
+_WINDOWS = re.compile(r"/mnt/[a-z]/|/cygdrive/[a-z]/|[A-Za-z]:[\\\\/]")
+
+
+def home_kind(path: str) -> tuple[str, str | None]:
+    """(type, host) of another home on this machine: a WSL distribution seen from Windows, or Windows from WSL."""
+    if found := _WSL.match(path):
+        return "wsl", found[1]
+    return ("windows" if _WINDOWS.match(path) and os.name != "nt" else "local"), None
 
 
 def is_plain_id(name: str | None) -> bool:

@@ -58,6 +58,7 @@ class CursorCli:
     config_key = "cursor"
     env = "AJ_CURSOR_PATH"
     parser_version = 1
+    scattered = False
 
     def roots(self, environ: Mapping[str, str], home: Path) -> list[Path]:
         return [home / ".cursor", home / ".cursor" / "conversations"]

@@ -57,6 +57,7 @@ class CursorIde:
     config_key = "cursor_ide"
     env = "AJ_CURSOR_IDE_PATH"
     parser_version = 1
+    scattered = False
 
     def roots(self, environ: Mapping[str, str], home: Path) -> list[Path]:
         """The editor's own folder on each system, and where agents of the editor leave transcripts."""

@@ -23,6 +23,7 @@ class Gemini:
     config_key = "gemini"
     env = "AJ_GEMINI_PATH"
     parser_version = 1
+    scattered = False
 
     def roots(self, environ: Mapping[str, str], home: Path) -> list[Path]:
         """Inside macOS's sandbox the program keeps its files below the cache."""

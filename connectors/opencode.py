@@ -45,6 +45,7 @@ class OpenCode:
     config_key = "opencode"
     env = "AJ_OPENCODE_PATH"
     parser_version = 1
+    scattered = False
     program = "opencode"  # also the name of its folder and of its database
     database_env = "OPENCODE_DB"
 

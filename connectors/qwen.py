@@ -63,6 +63,7 @@ class Qwen:
     config_key = "qwen"
     env = "AJ_QWEN_PATH"
     parser_version = 1
+    scattered = False
 
     def roots(self, environ: Mapping[str, str], home: Path) -> list[Path]:
         """What was written before the runtime folder moved is still in the home."""

@@ -76,6 +76,7 @@ class SpecStory:
     config_key = "specstory"
     env = "AJ_SPECSTORY_PATH"
     parser_version = 1
+    scattered = True
 
     def roots(self, environ: Mapping[str, str], home: Path) -> list[Path]:
         return projects.places(home)

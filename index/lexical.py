@@ -23,7 +23,7 @@ from agent_journal.index import words
 from agent_journal.index.store import Copy, Store
 from agent_journal.session import Attachment, Message, Role, StoredSession, project_name
 
-FORMAT = 1  # raised when documents would be written differently: the folder is then rebuilt
+FORMAT = 2  # raised when documents would be written differently: the folder is then rebuilt
 ENGINE: str = tantivy.__version__  # type: ignore[attr-defined]  # another release may not read its files
 STATE = "state.json"
 MANIFEST = "meta.json"  # tantivy's own list of segments
@@ -46,10 +46,10 @@ def _schema() -> tantivy.Schema:
     builder = tantivy.SchemaBuilder()
     for name in ("id", "session", "seq"):
         builder.add_unsigned_field(name, indexed=True, fast=True)
-    builder.add_unsigned_field("home", indexed=True, fast=True)  # the session whose copy is shown
+    builder.add_unsigned_field("shown", indexed=True, fast=True)  # the session whose copy is shown
     builder.add_unsigned_field("weight", fast=True)
     builder.add_integer_field("at", indexed=True, fast=True)
-    for name in ("agent", "project", "dir", "branch", "role", "tool", "file", "model", "is"):
+    for name in ("agent", "home", "project", "dir", "branch", "role", "tool", "file", "model", "is"):
         builder.add_text_field(name, tokenizer_name="raw", index_option="basic")
     for name in PLACES:
         builder.add_text_field(name, tokenizer_name=words.EXACT, index_option="position")
@@ -252,7 +252,7 @@ class LexicalWriter:
         fields = document(stored.message, homes, heads, self.options)
         fields["id"] = [number]
         fields["session"] = sorted({copy.session for copy in copies})
-        fields["home"] = [copies[0].session]
+        fields["shown"] = [copies[0].session]
         # So that a page can ask for what its first page saw, also after a rebuild.
         fields["seq"] = [self.store.number("SELECT changed_seq FROM message WHERE id = ?", (number,))]
         return tantivy.Document.from_dict(fields, SCHEMA)
@@ -281,6 +281,7 @@ def document(
     calls = message.tool_calls
     fields: dict[str, list[Any]] = {
         "agent": sorted({h.session.agent for h in homes}),
+        "home": sorted({h.session.origin.home for h in homes}),
         "project": sorted({project_name(h.session.workspace).lower() for h in homes if h.session.workspace}),
         "dir": sorted(set(_folders(p for p in (message.cwd, *(h.session.workspace for h in homes)) if p))),
         "role": [message.role.value],

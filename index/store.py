@@ -36,6 +36,13 @@ class Copy(Struct, frozen=True):
     key: str  # of the session
 
 
+class Known(Struct, frozen=True):
+    id: int
+    fingerprint: str
+    parser_version: int
+    gone: bool
+
+
 class SourceRow(Struct, frozen=True, array_like=True):
     id: int
     agent: str
@@ -211,13 +218,19 @@ class Store:
             found = self.db.execute(f"SELECT {_SOURCE_COLUMNS} FROM source").fetchall()
             return [msgspec.convert([path_text(value) for value in row], SourceRow, strict=False) for row in found]
 
-    def known(self) -> dict[tuple[str, str, str], tuple[int, str, int, bool]]:
-        """(agent, home, path) -> (row, fingerprint, parser_version, gone): all a scan needs to see what changed."""
+    def known(self) -> dict[tuple[str, str, str], Known]:
+        """By (agent, home, path): all a scan needs to see what changed."""
         with guarded(self.path):
             found = self.db.execute(
                 "SELECT agent, home, path, id, fingerprint, parser_version, gone FROM source"
             ).fetchall()
-        return {(a, h, path_text(p)): (i, f, v, bool(g)) for a, h, p, i, f, v, g in found}
+        return {(a, h, path_text(p)): Known(i, f, v, bool(g)) for a, h, p, i, f, v, g in found}
+
+    def workspaces(self) -> list[Path]:
+        """Folders that sessions of the local home ran in and that are still there."""
+        found = self.rows("SELECT DISTINCT workspace FROM session WHERE workspace IS NOT NULL")
+        paths = (Path(path_text(row[0])) for row in found)
+        return sorted(path for path in paths if path.is_absolute() and path.is_dir())
 
     def agent_counts(self, agent: str) -> tuple[int, int, datetime | None]:
         """(sessions, messages, when the newest ended)."""

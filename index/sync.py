@@ -5,27 +5,23 @@ One bad file never stops a run and is never silent: its failure is kept, and tri
 
 from __future__ import annotations
 
-import contextlib
-import fnmatch
-import glob
-import hashlib
-import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
-from pathlib import Path
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from agent_journal.config import Config
-from agent_journal.connectors.base import Connector, Discovery, Reading, Source, readable
+from agent_journal.connectors.base import Connector, Reading, Source, home_kind, readable
 from agent_journal.errors import UnreadableSource
 from agent_journal.index.intake import Intake, Merged
 from agent_journal.index.lexical import DamagedIndex, Indexed, Lexical, LexicalWriter
-from agent_journal.index.store import SourceRow, Store, guarded, path_value
+from agent_journal.index.scan import Look, Scan, below, exclusion_mark, failure_mark, scan
+from agent_journal.index.store import Store, guarded, path_value
+from agent_journal.session import Transcript
 
 Progress = Callable[[str, int, int, str], None]  # stage, done, total, what is being read
 
@@ -67,133 +63,6 @@ class SyncReport(Struct, frozen=True):
     notes: tuple[str, ...] = ()
 
 
-class Scan(Struct):
-    """What is on disk now, beside what the journal knows."""
-
-    found: dict[str, Discovery]  # by agent
-    roots: dict[str, list[Path]]
-    changed: list[tuple[Connector, Source]]
-    gone: list[int]  # source rows whose file is no longer there
-    back: list[int]  # rows marked gone whose file is there, unchanged
-
-
-def roots_of(connector: Connector, config: Config, environ: Mapping[str, str], home: Path) -> list[Path]:
-    """Where to look: the agent's own places and what the configuration adds, or only the latter."""
-    named = config.storage.sources.get(connector.config_key, ())
-    roots = connector.roots(environ, home) if config.storage.discovers(connector.config_key) else []
-    for value in named:
-        if glob.has_magic(value):
-            roots += [Path(p) for p in sorted(glob.glob(value, recursive=True, include_hidden=True))]
-        else:
-            roots.append(Path(value))
-    # One folder under two names would be two copies of every session.
-    return list({os.path.realpath(root): root for root in reversed(roots)}.values())[::-1]
-
-
-def scan(
-    store: Store | None,
-    connectors: Sequence[Connector],
-    config: Config,
-    environ: Mapping[str, str],
-    home: Path,
-    *,
-    full: bool = False,
-) -> Scan:
-    """Look at names and stats only; open nothing."""
-    known = store.known() if store is not None else {}
-    result = Scan({}, {}, [], [], [])
-    seen: set[tuple[str, str, str]] = set()
-    for connector in connectors:
-        roots = roots_of(connector, config, environ, home)
-        discovery = Discovery()
-        for root in roots:
-            discovery.extend(connector.discover(root))
-        result.found[connector.agent], result.roots[connector.agent] = discovery, roots
-        for source in _excluding(discovery, config.index.exclude):
-            key = (source.agent, source.home, str(source.path))
-            if key in seen:
-                continue
-            seen.add(key)
-            row = known.get(key)
-            if full or row is None or row[2] != connector.parser_version or not _as_known(row[1], source, config):
-                result.changed.append((connector, source))
-            elif row[3]:
-                result.back.append(row[0])
-    agents = {c.agent for c in connectors}
-    for key, row in known.items():
-        if key[0] in agents and key not in seen and not row[3] and _is_gone(key[2]):
-            result.gone.append(row[0])
-    result.changed.sort(key=_newest_first)
-    return result
-
-
-def _as_known(fingerprint: str, source: Source, config: Config) -> bool:
-    """Whether nothing happened to a source since it was read with this outcome."""
-    now = source.fingerprint
-    if fingerprint == now or not fingerprint.startswith(now):
-        return fingerprint == now
-    return fingerprint[len(now) :] in (_exclusion_mark(config), _failure_mark(source))
-
-
-def _exclusion_mark(config: Config) -> str:
-    """Added where something was kept out: read again when other patterns keep other things out."""
-    patterns = "\0".join(config.index.exclude).encode("utf-8", "surrogateescape")
-    return "-" + hashlib.blake2b(patterns, digest_size=4).hexdigest()
-
-
-def _failure_mark(source: Source) -> str:
-    """Added where a file could not be read: read again when its permissions change, which its mtime does not tell."""
-    changed = 0
-    for file in source.files:
-        with contextlib.suppress(OSError, ValueError):
-            changed = max(changed, file.path.stat().st_ctime_ns)
-    return f"!{changed}"
-
-
-def _is_gone(path: str) -> bool:
-    """Missing for certain. A folder that may not be entered hides its files, it does not delete them."""
-    try:
-        os.lstat(path)
-    except (FileNotFoundError, NotADirectoryError):
-        return True
-    except (OSError, ValueError):
-        return False
-    return False
-
-
-def _newest_first(item: tuple[Connector, Source]) -> tuple[bool, int, str]:
-    """The prompt history last: what it repeats is then already known."""
-    _, source = item
-    return source.kind == "history", -source.newest_ns, str(source.path)
-
-
-def _excluding(discovery: Discovery, patterns: Sequence[str]) -> list[Source]:
-    kept = []
-    for source in discovery.sources:
-        if patterns and excluded(str(source.path), patterns):
-            discovery.passed.append((source.path, "excluded by index.exclude"))
-        else:
-            kept.append(source)
-    return kept
-
-
-def excluded(path: str, patterns: Sequence[str]) -> bool:
-    """A pattern names a file or folder, and everything below it; Claude's folder names are workspaces with dashes."""
-    return any(_below(path, pattern) or _below_encoded(path, pattern) for pattern in patterns)
-
-
-def _below(path: str, pattern: str) -> bool:
-    pattern = pattern.rstrip("/")
-    return fnmatch.fnmatchcase(path, pattern) or fnmatch.fnmatchcase(path, f"{pattern}/*")
-
-
-def _below_encoded(path: str, pattern: str) -> bool:
-    encoded = "".join(c if c.isalnum() or c in "*?" else "-" for c in pattern.rstrip("/"))
-    if not encoded.strip("-*?"):
-        return False
-    return any(fnmatch.fnmatchcase(part, encoded) for part in Path(path).parts)
-
-
 class Sync:
     """One run. The caller holds the write lock."""
 
@@ -208,7 +77,14 @@ class Sync:
         self.committed = time.monotonic()
         self.writer: LexicalWriter | None = None
 
-    def run(self, found: Scan, connectors: Sequence[Connector], budget_seconds: float | None = None) -> SyncReport:
+    def run(
+        self,
+        found: Scan,
+        connectors: Sequence[Connector],
+        budget_seconds: float | None = None,
+        look: Look | None = None,
+    ) -> SyncReport:
+        """`look`: look once more where files lie among projects, when sessions that were read name new ones."""
         started = time.monotonic()
         self._mark(found)
         lexical = self._lexical()
@@ -216,8 +92,17 @@ class Sync:
         if found.changed or lexical.reached < self.store.seq:
             with self._written(lexical):
                 done = self._read_all(found.changed, started, budget_seconds)
+                if look and done == len(found.changed):
+                    done += self._read_all(self._nearby(found, connectors, look), started, budget_seconds)
                 self._finish(len(found.changed), merge=budget_seconds is None)
         return self._report(found, connectors, done, time.monotonic() - started)
+
+    def _nearby(self, found: Scan, connectors: Sequence[Connector], look: Look) -> Sequence[tuple[Connector, Source]]:
+        again = scan(self.store, [c for c in connectors if c.scattered], structs.replace(look, full=False))
+        found.found |= again.found
+        found.roots |= again.roots
+        found.changed += again.changed
+        return again.changed
 
     def follow(self, *, afresh: bool = False) -> None:
         """Let the word index catch up with the store, or make it anew; no source is looked at."""
@@ -335,13 +220,13 @@ class Sync:
             self.store.learn(samples)
 
     def _write_one(self, connector: Connector, source: Source, failure: str, reading: Reading) -> None:
-        transcripts = [t for t in reading.transcripts if not self._private(t.session.workspace)]
+        transcripts = [self._homed(t, source) for t in reading.transcripts if not self._private(t.session.workspace)]
         status = "read" if transcripts else "excluded" if reading.transcripts else "empty"
         mark = ""
         if failure or any(line == 0 for line, _ in reading.bad_lines):
-            mark = _failure_mark(source)
+            mark = failure_mark(source)
         elif len(transcripts) < len(reading.transcripts):
-            mark = _exclusion_mark(self.config)
+            mark = exclusion_mark(self.config)
         row = self._source_row(connector, source, mark, "failed" if failure else status, failure, reading)
         merged = self.intake.merge(row, str(source.path), transcripts)
         for name in Merged.__struct_fields__:
@@ -349,8 +234,17 @@ class Sync:
         reading.transcripts = []  # the report needs counts, not the conversation
         self.readings.setdefault(connector.agent, []).append((source, failure, reading))
 
+    def _homed(self, transcript: Transcript, source: Source) -> Transcript:
+        """Connectors read files; which machine a home belongs to is told by its path."""
+        path = self.config.homes.get(source.home)
+        if path is None:
+            return transcript
+        kind, host = home_kind(str(path))
+        origin = structs.replace(transcript.session.origin, type=kind, host=host, home=source.home)
+        return structs.replace(transcript, session=structs.replace(transcript.session, origin=origin))
+
     def _private(self, workspace: str | None) -> bool:
-        return bool(workspace) and any(_below(workspace or "", p) for p in self.config.index.exclude)
+        return bool(workspace) and any(below(workspace or "", p) for p in self.config.index.exclude)
 
     def _source_row(
         self, connector: Connector, source: Source, mark: str, status: str, detail: str, reading: Reading
@@ -412,6 +306,3 @@ class Sync:
             unlisted=tuple((readable(str(p)), why) for p, why in discovery.unlisted),
             failures=tuple(failures),
         )
-
-
-__all__ = ["AgentReport", "Progress", "Scan", "SourceRow", "Sync", "SyncReport", "roots_of", "scan"]

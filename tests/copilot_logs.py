@@ -116,3 +116,10 @@ def full_log() -> Events:
     log.says("The total is null for empty carts.", outputTokens=40)
     log.done("call_9", "a late answer")
     return log
+
+
+def home(folder: Path) -> None:
+    """A HOME with two sessions."""
+    full_log().write(folder / ".copilot")
+    other = "5d3c6b21-1111-4222-8333-444455556666"
+    Events().start(sessionId=other).user("Add a refund page").write(folder / ".copilot", other)

@@ -126,3 +126,16 @@ def messages(tmp_path: Path, *records: Mapping[str, Any]) -> tuple[Message, ...]
 
 def said(found: Iterable[Message]) -> list[tuple[str, str]]:
     return [(m.role.value, m.text) for m in found]
+
+
+def home(folder: Path) -> None:
+    """A HOME with two sessions, one with a tool call."""
+    write(
+        transcript_path(folder),
+        user("u1", "Fix the till"),
+        assistant("a1", text("I look."), tool_use("t1", command="cat till.py"), parent="u1"),
+        user("u2", [tool_result("t1", "total = 0")], "a1"),
+        assistant("a2", text("Done."), parent="u2"),
+    )
+    other = "6c1e3b7f-8b62-4b2f-9b1c-1a7a6d2e3f4a"
+    write(transcript_path(folder, other), user("v1", "Add a refund page", sessionId=other))

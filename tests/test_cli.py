@@ -25,7 +25,7 @@ CLAUDE_SESSION: dict[str, Any] = {
     "is_agent_session": False,
     "parent_session_id": None,
     "message_count": 6,
-    "source": {"type": "local", "host": None, "path": CLAUDE_FILE, "gone": False},
+    "source": {"type": "local", "host": None, "home": "local", "path": CLAUDE_FILE, "gone": False},
 }
 
 

@@ -16,8 +16,9 @@ from agent_journal.config import load
 from agent_journal.connectors.codex import Codex
 from agent_journal.connectors.registry import SOURCE_KEYS
 from agent_journal.index.lock import writing
+from agent_journal.index.scan import Look, scan
 from agent_journal.index.store import Store
-from agent_journal.index.sync import Sync, SyncReport, scan
+from agent_journal.index.sync import Sync, SyncReport
 from agent_journal.search import Journal
 
 SHARED = Path(__file__).parents[1].parent / "shared" / "data"
@@ -39,7 +40,7 @@ class Home:
         with writing(folder, 0.0):
             store = Store.create(folder)
             try:
-                found = scan(store, [Codex()], self.config, self.environ, self.path)
+                found = scan(store, [Codex()], Look(self.config, self.environ, self.path))
                 return Sync(store, self.config).run(found, [Codex()])
             finally:
                 store.close()

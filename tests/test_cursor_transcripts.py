@@ -21,8 +21,9 @@ from agent_journal.connectors.cursor_cli import CursorCli
 from agent_journal.connectors.cursor_ide import CursorIde
 from agent_journal.connectors.cursor_transcripts import prompt_time
 from agent_journal.errors import UnreadableSource
+from agent_journal.index.scan import Look, scan
 from agent_journal.index.store import Store
-from agent_journal.index.sync import Sync, scan
+from agent_journal.index.sync import Sync
 from agent_journal.session import Message, Origin, Role, Session, Text, Thinking, ToolCall, ToolType
 
 ASKED = "<timestamp>Sunday, Sep 20, 2026, 12:31 AM (UTC+3)</timestamp>\n<user_query>\nadd tests\n</user_query>\n<more>"
@@ -212,7 +213,7 @@ def test_session_in_a_database_and_a_transcript_is_stored_once(tmp_path: Path) -
     config = load(environ, {c.config_key: c.env for c in connectors})
     Store.make_folder(tmp_path / ".aj" / "index")
     with Store.create(tmp_path / ".aj" / "index") as store:
-        Sync(store, config).run(scan(store, connectors, config, environ, tmp_path), connectors)
+        Sync(store, config).run(scan(store, connectors, Look(config, environ, tmp_path)), connectors)
         stored = store.rows("SELECT key, message_count, second_hand FROM session ORDER BY key")
     assert stored == [
         (f"cursor-cli:{SESSION}", 3, 0),

@@ -120,6 +120,7 @@ def session_object(stored: StoredSession) -> Object:
         "source": {
             "type": session.origin.type,
             "host": session.origin.host,
+            "home": session.origin.home,
             "path": session.origin.path,
             "gone": stored.gone,
         },

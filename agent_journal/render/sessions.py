@@ -47,6 +47,8 @@ def session_remarks(stored: StoredSession) -> str:
     if session.is_agent_session:
         parent = short_id(session.parent_session_id) if session.parent_session_id else ""
         remarks.append(f"sub-agent of {parent}" if parent else "sub-agent")
+    if session.origin.home != "local":
+        remarks.append(f"home {clean_line(session.origin.home)}")
     if stored.gone:
         remarks.append("source gone")
     return " · ".join(remarks)

@@ -1,0 +1,184 @@
+"""What is on disk now, beside what the journal knows. Looks at names and stats only; opens and writes nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import fnmatch
+import glob
+import hashlib
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from msgspec import Struct
+
+from agent_journal.config import Config
+from agent_journal.connectors.base import Connector, Discovery, Source
+from agent_journal.index.store import Known, Store
+
+
+class Scan(Struct):
+    found: dict[str, Discovery]  # by agent
+    roots: dict[str, list[Path]]
+    changed: list[tuple[Connector, Source]]
+    gone: list[int]  # source rows whose file is no longer there
+    back: list[int]  # rows marked gone whose file is there, unchanged
+
+
+class Look(Struct, frozen=True):
+    """Where and how to look."""
+
+    config: Config
+    environ: Mapping[str, str]
+    home: Path
+    # Files that lie among a person's projects are slow to look for: a search only looks at those it knows.
+    quick: bool = False
+    full: bool = False  # call everything changed
+
+
+def scan(store: Store | None, connectors: Sequence[Connector], look: Look) -> Scan:
+    known = store.known() if store is not None else {}
+    projects = store.workspaces() if store is not None and any(c.scattered for c in connectors) else []
+    result = Scan({}, {}, [], [], [])
+    seen: set[tuple[str, str, str]] = set()
+    for connector in connectors:
+        discovery, roots = _discovered(connector, look, known, projects)
+        result.found[connector.agent], result.roots[connector.agent] = discovery, roots
+        for source in _excluding(discovery, look.config.index.exclude):
+            key = (source.agent, source.home, str(source.path))
+            if key in seen:
+                continue
+            seen.add(key)
+            row = known.get(key)
+            if look.full or row is None or not _as_known(row, connector, source, look.config):
+                result.changed.append((connector, source))
+            elif row.gone:
+                result.back.append(row.id)
+    agents = {c.agent for c in connectors}
+    for key, row in known.items():
+        if key[0] in agents and key not in seen and not row.gone and _is_gone(key[2]):
+            result.gone.append(row.id)
+    result.changed.sort(key=_newest_first)
+    return result
+
+
+def _discovered(
+    connector: Connector, look: Look, known: Mapping[tuple[str, str, str], Known], projects: Sequence[Path]
+) -> tuple[Discovery, list[Path]]:
+    discovery, every = Discovery(), []
+    for label, home in {"local": look.home, **look.config.homes}.items():
+        if label == "local":
+            roots = _local_roots(connector, look, projects)
+        else:  # settings and environment are about the local home; of another only the usual places count
+            roots = connector.roots({}, home) if look.config.storage.discovers(connector.config_key) else []
+        every += roots
+        if look.quick and connector.scattered:
+            roots = [Path(path) for agent, at, path in known if (agent, at) == (connector.agent, label)]
+        found = Discovery()
+        for root in roots:
+            found.extend(connector.discover(root))
+        found.sources = [replace(source, home=label) for source in found.sources]
+        discovery.extend(found)
+    return discovery, every
+
+
+def _local_roots(connector: Connector, look: Look, projects: Sequence[Path]) -> list[Path]:
+    """The agent's own places and what the configuration adds, or only the latter."""
+    storage = look.config.storage
+    folders = [Path(root) for root in storage.roots] or list(projects)
+    roots: list[Path] = []
+    if storage.discovers(connector.config_key):
+        roots += connector.roots(look.environ, look.home)
+        roots += folders if connector.scattered else []
+    for value in storage.sources.get(connector.config_key, ()):
+        roots += _named(value, folders, scattered=connector.scattered)
+    # One folder under two names would be two copies of every session.
+    return _outermost(list({os.path.realpath(root): root for root in reversed(roots)}.values())[::-1], connector)
+
+
+def _named(value: str, folders: Sequence[Path], *, scattered: bool) -> list[Path]:
+    if not glob.has_magic(value):
+        return [Path(value)]
+    if Path(value).is_absolute():
+        return [Path(p) for p in sorted(glob.glob(value, recursive=True, include_hidden=True))]
+    if scattered:
+        return list(folders)  # the connector itself looks for its files below them, within bounds
+    found = (sorted(glob.glob(value, root_dir=f, recursive=True, include_hidden=True)) for f in folders)
+    return [folder / name for folder, names in zip(folders, found, strict=True) for name in names]
+
+
+def _outermost(roots: list[Path], connector: Connector) -> list[Path]:
+    """Without folders below another root, where a connector looks below its roots anyway."""
+    if not connector.scattered:
+        return roots
+    return [r for r in roots if not any(other != r and r.is_relative_to(other) for other in roots)]
+
+
+def _as_known(row: Known, connector: Connector, source: Source, config: Config) -> bool:
+    """Whether nothing happened to a source since it was read with this outcome."""
+    fingerprint, now = row.fingerprint, source.fingerprint
+    if row.parser_version != connector.parser_version:
+        return False
+    if fingerprint == now or not fingerprint.startswith(now):
+        return fingerprint == now
+    return fingerprint[len(now) :] in (exclusion_mark(config), failure_mark(source))
+
+
+def exclusion_mark(config: Config) -> str:
+    """Added where something was kept out: read again when other patterns keep other things out."""
+    patterns = "\0".join(config.index.exclude).encode("utf-8", "surrogateescape")
+    return "-" + hashlib.blake2b(patterns, digest_size=4).hexdigest()
+
+
+def failure_mark(source: Source) -> str:
+    """Added where a file could not be read: read again when its permissions change, which its mtime does not tell."""
+    changed = 0
+    for file in source.files:
+        with contextlib.suppress(OSError, ValueError):
+            changed = max(changed, file.path.stat().st_ctime_ns)
+    return f"!{changed}"
+
+
+def _is_gone(path: str) -> bool:
+    """Missing for certain. A folder that may not be entered hides its files, it does not delete them."""
+    try:
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except (OSError, ValueError):
+        return False
+    return False
+
+
+def _newest_first(item: tuple[Connector, Source]) -> tuple[bool, int, str]:
+    """The prompt history last: what it repeats is then already known."""
+    _, source = item
+    return source.kind == "history", -source.newest_ns, str(source.path)
+
+
+def _excluding(discovery: Discovery, patterns: Sequence[str]) -> list[Source]:
+    kept = []
+    for source in discovery.sources:
+        if patterns and excluded(str(source.path), patterns):
+            discovery.passed.append((source.path, "excluded by index.exclude"))
+        else:
+            kept.append(source)
+    return kept
+
+
+def excluded(path: str, patterns: Sequence[str]) -> bool:
+    """A pattern names a file or folder, and everything below it; Claude's folder names are workspaces with dashes."""
+    return any(below(path, pattern) or _below_encoded(path, pattern) for pattern in patterns)
+
+
+def below(path: str, pattern: str) -> bool:
+    pattern = pattern.rstrip("/")
+    return fnmatch.fnmatchcase(path, pattern) or fnmatch.fnmatchcase(path, f"{pattern}/*")
+
+
+def _below_encoded(path: str, pattern: str) -> bool:
+    encoded = "".join(c if c.isalnum() or c in "*?" else "-" for c in pattern.rstrip("/"))
+    if not encoded.strip("-*?"):
+        return False
+    return any(fnmatch.fnmatchcase(part, encoded) for part in Path(path).parts)

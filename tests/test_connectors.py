@@ -1,0 +1,179 @@
+"""What every connector must do, whatever its agent: one contract, run for each row of the registry."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import aider_logs
+import codex_logs
+import copilot_logs
+import cursor_cli_logs
+import cursor_ide_logs
+import gemini_logs
+import logs
+import opencode_logs
+import pytest
+import qwen_logs
+import specstory_logs
+from hypothesis import given
+from hypothesis import strategies as st
+from journals import Home, contents
+from junk import RELAXED
+
+from agent_journal.connectors.base import Connector, Reading, Source
+from agent_journal.connectors.registry import BY_AGENT, CONNECTORS
+from agent_journal.errors import UnreadableSource
+
+HOMES: dict[str, Callable[[Path], None]] = {
+    "claude-code": logs.home,
+    "copilot-cli": copilot_logs.home,
+    "codex": codex_logs.home,
+    "gemini": gemini_logs.home,
+    "qwen": qwen_logs.home,
+    "cursor-cli": cursor_cli_logs.home,
+    "cursor-ide": cursor_ide_logs.home,
+    "aider": aider_logs.home,
+    "opencode": opencode_logs.home,
+    "kilo": partial(opencode_logs.home, program="kilo"),
+    "specstory": specstory_logs.home,
+}
+every_agent = pytest.mark.parametrize("agent", [c.agent for c in CONNECTORS])
+JUNK = [
+    b"",
+    b"\0" * 300,
+    b"{",
+    b"[]\n",
+    b"null\n" * 3,
+    b"\xff\xfe\xfd" * 50,
+    b"SQLite format 3\0" + b"x" * 4096,
+    b"# \n" * 9,
+]
+
+
+def found(connector: Connector, home: Path) -> list[Source]:
+    return [source for root in connector.roots({}, home) for source in connector.discover(root).sources]
+
+
+def read(connector: Connector, home: Path) -> list[Reading]:
+    readings = []
+    for source in found(connector, home):
+        try:
+            readings.append(connector.parse(source))
+        except UnreadableSource as error:
+            assert str(source.path.name) in error.message or str(source.path.parent) in error.message
+    return readings
+
+
+def files_of(home: Path) -> list[Path]:
+    return sorted(path for path in home.rglob("*") if path.is_file())
+
+
+def state(home: Path) -> dict[str, tuple[str, int]]:
+    return {
+        str(path): (hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "", path.stat().st_mtime_ns)
+        for path in sorted(home.rglob("*"))
+        if ".agent-journal" not in path.parts
+    }
+
+
+@every_agent
+def test_every_connector_has_a_home_to_be_tested_on(agent: str, tmp_path: Path) -> None:
+    HOMES[agent](tmp_path)
+    transcripts = [t for reading in read(BY_AGENT[agent], tmp_path) for t in reading.transcripts]
+    assert len({t.session.key for t in transcripts}) >= 2
+    assert all(t.session.agent == agent and t.session.key.startswith(f"{agent}:") for t in transcripts)
+    assert any(m.is_human for t in transcripts for m in t.messages)
+
+
+@every_agent
+def test_a_root_that_is_missing_or_empty_or_a_file_holds_nothing(agent: str, tmp_path: Path) -> None:
+    connector = BY_AGENT[agent]
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "file").write_bytes(b"junk")
+    for name in ("missing", "empty", "file"):
+        home = tmp_path / name
+        assert [t for r in read(connector, home) for t in r.transcripts] == []
+        for root in connector.roots({}, home):
+            assert connector.discover(root).sources == []
+
+
+@every_agent
+@pytest.mark.parametrize("junk", JUNK, ids=range(len(JUNK)))
+def test_any_file_may_be_junk(agent: str, junk: bytes, tmp_path: Path) -> None:
+    HOMES[agent](tmp_path)
+    for path in files_of(tmp_path):
+        path.write_bytes(junk)
+    assert [
+        t for r in read(BY_AGENT[agent], tmp_path) for t in r.transcripts if t.messages and t.messages[0].text
+    ] == []
+
+
+@every_agent
+@RELAXED
+@given(data=st.data())
+def test_damage_anywhere_raises_nothing_but_unreadable_source(
+    agent: str, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Bytes cut off, overwritten, doubled or left out; `read` lets only UnreadableSource pass."""
+    home = tmp_path_factory.mktemp("home")
+    HOMES[agent](home)
+    chance = random.Random(data.draw(st.integers(0, 2**32)))
+    for path in files_of(home):
+        whole = path.read_bytes()
+        low, high = sorted(chance.randrange(len(whole) + 1) for _ in range(2))
+        middle = chance.choice([b"", bytes(chance.randbytes(8)), whole[low:high] * 2, b"\0" * 20, b'{"type":[]}'])
+        path.write_bytes(whole[:low] + middle + (whole[high:] if chance.random() < 0.8 else b""))
+    read(BY_AGENT[agent], home)
+
+
+@every_agent
+def test_a_second_run_reads_nothing_and_the_files_are_as_they_were(agent: str, tmp_path: Path) -> None:
+    HOMES[agent](tmp_path)
+    before, home = state(tmp_path), Home(tmp_path)
+    first = home.reindex()
+    with home.journal() as journal:
+        stored = contents(journal)
+    second = home.reindex()
+    with home.journal() as journal:
+        assert contents(journal) == stored
+    again = home.reindex(full=True)
+    with home.journal() as journal:
+        assert contents(journal) == stored
+    assert first.sessions_new >= 2
+    assert (second.sources_read, second.messages_new, again.messages_new, again.messages_changed) == (0, 0, 0, 0)
+    assert state(tmp_path) == before
+
+
+@every_agent
+def test_a_source_that_shrinks_or_turns_to_junk_loses_nothing(agent: str, tmp_path: Path) -> None:
+    HOMES[agent](tmp_path)
+    home = Home(tmp_path)
+    home.reindex()
+    with home.journal() as journal:
+        before = journal.store.counts()
+    for path in files_of(tmp_path):
+        if ".agent-journal" not in path.parts:
+            path.write_bytes(path.read_bytes()[: path.stat().st_size // 3])
+    home.reindex()
+    with home.journal() as journal:
+        assert journal.store.counts() == before
+
+
+def test_a_hostile_agent_costs_no_other_agent_its_results(tmp_path: Path) -> None:
+    for agent, write in HOMES.items():
+        write(tmp_path)
+        if agent in ("codex", "cursor-ide", "opencode"):
+            for path in files_of(tmp_path):
+                if any(part in path.parts for part in (".codex", "Cursor", "opencode")):
+                    path.write_bytes(b"\0junk" * 1000)
+    report = Home(tmp_path).reindex()
+    found_of = {a.agent: a.sources for a in report.agents}
+    with Home(tmp_path).journal() as journal:
+        sessions = {c.agent: journal.store.agent_counts(c.agent)[0] for c in CONNECTORS}
+    hostile = {"codex", "cursor-ide", "opencode"}
+    assert all(sessions[agent] >= 2 for agent in HOMES if agent not in hostile)
+    assert all(found_of[agent] > 0 for agent in HOMES)

@@ -1,0 +1,77 @@
+"""More than one home, and files that lie among projects."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import aider_logs
+import logs
+import pytest
+from journals import Home
+
+from agent_journal.connectors.base import home_kind
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [
+        ("/home/ana/backup", ("local", None)),
+        ("/mnt/c/Users/ana", ("windows", None)),
+        (r"\\wsl$\Ubuntu\home\ana", ("wsl", "Ubuntu")),
+        (r"\\wsl.localhost\Debian\home\ana", ("wsl", "Debian")),
+        ("//wsl.localhost/Debian/home/ana", ("wsl", "Debian")),
+    ],
+)
+def test_a_homes_path_tells_whose_machine_it_is(path: str, kind: tuple[str, str | None]) -> None:
+    assert home_kind(path) == kind
+
+
+@pytest.fixture
+def two_homes(tmp_path: Path) -> Home:
+    home, other = Home(tmp_path / "here"), Home(tmp_path / "there")
+    home.claude(logs.user("u1", "a heron on the local machine"))
+    other.claude(logs.user("u2", "a heron on the laptop"), name="6c1e3b7f-0000-4000-8000-000000000002")
+    home.configure(f'[homes]\nlaptop = "{other.path}"\n')
+    return home
+
+
+def test_sessions_of_other_homes_are_found_and_say_so(two_homes: Home) -> None:
+    two_homes.reindex()
+    found = {m.message.message.text: m.session.session.origin.home for m in two_homes.search("heron").matches}
+    assert found == {"a heron on the local machine": "local", "a heron on the laptop": "laptop"}
+    texts = [[m.message.message.text for m in two_homes.search(q).matches] for q in ("home:laptop", "-home:laptop")]
+    assert texts == [["a heron on the laptop"], ["a heron on the local machine"]]
+
+
+def test_the_same_session_in_two_homes_is_one_hit(two_homes: Home, tmp_path: Path) -> None:
+    Home(tmp_path / "there").claude(logs.user("u1", "a heron on the local machine"))
+    two_homes.reindex()
+    (match,) = two_homes.search('"local machine"').matches
+    assert [place.ordinal for place in match.also_in] == [1]
+
+
+def test_a_search_does_not_walk_through_projects_but_follows_files_it_knows(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    file = tmp_path / "src" / "shop" / aider_logs.HISTORY
+    file.parent.mkdir(parents=True)
+    run = "\n# aider chat started at 2026-03-02 09:15:00\n\n#### why is the heron grey  \n\nIt is a bird.\n"
+    file.write_text(run)
+    home.reindex()
+    other = tmp_path / "src" / "till" / aider_logs.HISTORY
+    other.parent.mkdir()
+    other.write_text(run.replace("heron", "egret"))
+    file.write_text(run + "\n#### and the bittern  \n\nAlso a bird.\n")
+    assert [len(home.search(word).matches) for word in ("bittern", "egret")] == [1, 0]
+    home.reindex()
+    assert len(home.search("egret").matches) == 1
+
+
+def test_projects_that_sessions_name_are_looked_through_in_the_same_run(tmp_path: Path) -> None:
+    home, project = Home(tmp_path / "home"), tmp_path / "elsewhere" / "shop"
+    project.mkdir(parents=True)
+    (project / aider_logs.HISTORY).write_text(
+        "\n# aider chat started at 2026-03-02 09:15:00\n\n#### why is the heron grey  \n\nIt is a bird.\n"
+    )
+    home.claude(logs.user("u1", "hello", cwd=str(project)))
+    home.reindex()
+    assert [m.session.session.agent for m in home.search("heron").matches] == ["aider"]
