@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -20,9 +21,18 @@ NAME_COLUMNS = 24  # of a project; the branch takes what is left
 DATE_CHARS = len("2026-03-02")
 
 
+# How much of an id tells it from others. Version 7 of UUID begins with the time: sub-agents start in the same second.
+_ENOUGH = (
+    (re.compile(r"agent-[0-9a-f]{8}"), 14),
+    (re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7"), 13),
+    (re.compile(r"[0-9a-f]{8}"), 8),
+)
+
+
 def short_id(name: str) -> str:
     """Enough of an id to name it; `aj show` accepts any prefix that is unique."""
-    return clean_line(name)[: 14 if name.startswith("agent-") else 8]
+    name = clean_line(name)
+    return name[: next((most for shape, most in _ENOUGH if shape.match(name)), len(name))]
 
 
 def head_of(stored: StoredSession, when: str, look: Look, lead: int) -> str:

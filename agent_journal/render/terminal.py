@@ -5,6 +5,7 @@ Lines go out without their line ends. Whatever came from a log is cleaned before
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -61,7 +62,7 @@ def match_lines(match: Match, look: Look, *, first: int | None, full: bool) -> I
 
 def _name(match: Match) -> str:
     """What `aj show` takes."""
-    return f"{short_id(match.session.session.id)}:{match.message.ordinal}"
+    return shlex.quote(f"{short_id(match.session.session.id)}:{match.message.ordinal}")
 
 
 def _title_lines(match: Match, look: Look, in_title: bool) -> Iterator[str]:
