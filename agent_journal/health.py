@@ -14,9 +14,10 @@ from msgspec import Struct
 from agent_journal.connectors.base import Connector, readable
 from agent_journal.connectors.registry import CONNECTORS
 from agent_journal.errors import JournalError
-from agent_journal.index.lexical import Lexical
+from agent_journal.index.lexical import Indexed, Lexical
 from agent_journal.index.scan import Look, Scan, scan
 from agent_journal.index.store import SourceRow, Store
+from agent_journal.index.sync import indexed
 
 if TYPE_CHECKING:
     from agent_journal.search import Journal
@@ -59,7 +60,7 @@ def examined(journal: Journal) -> Health:
     found = scan(store, CONNECTORS, Look(journal.config, journal.environ, journal.home))
     rows = store.sources() if store else []
     agents = tuple(_agent(c, found, [r for r in rows if r.agent == c.agent], store) for c in CONNECTORS)
-    checks = tuple(_checks(store))
+    checks = tuple(_checks(store, indexed(journal.config)))
     sessions, messages = store.counts() if store else (0, 0)
     return Health(
         agents=agents,
@@ -121,7 +122,7 @@ def _problems(rows: list[SourceRow]) -> Iterator[tuple[str, str]]:
             yield path, f"and {row.bad_lines - len(named)} more bad lines"
 
 
-def _checks(store: Store | None) -> Iterator[Check]:
+def _checks(store: Store | None, options: Indexed) -> Iterator[Check]:
     if store is None:
         yield "journal", False, "there is none yet: run aj reindex"
         return
@@ -130,7 +131,7 @@ def _checks(store: Store | None) -> Iterator[Check]:
     except JournalError as error:
         damage = error.message
     yield "journal.db", not damage, damage or "whole"
-    lexical, why = Lexical.open(store)
+    lexical, why = Lexical.open(store, options)
     if lexical is None:
         yield "word index", False, f"{why}; the next search or reindex rebuilds it"
         return

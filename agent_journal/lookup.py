@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 
 import tantivy
 from msgspec import Struct
 
 from agent_journal import compose
 from agent_journal.answer import Snippet
-from agent_journal.config import Index as IndexSettings
-from agent_journal.index.lexical import STEM, Indexed, Lexical, contents
+from agent_journal.index.lexical import STEM, Lexical, contents
 from agent_journal.index.store import Copy, Store
 from agent_journal.paging import Page
 from agent_journal.query import Query
@@ -34,14 +32,12 @@ class Found(Struct, frozen=True):
 
 
 class Lookup:
-    def __init__(
-        self, query: Query, store: Store, lexical: Lexical, settings: IndexSettings, agents: Mapping[str, str]
-    ) -> None:
+    def __init__(self, query: Query, store: Store, lexical: Lexical, agents: Mapping[str, str]) -> None:
         self.query = query
         self.store = store
         self.lexical = lexical
-        self.indexed = Indexed(settings.thinking, settings.tool_output_chars)
         self.searcher = lexical.searcher()
+        self._named: dict[str, frozenset[int]] = {}
         self.places = compose.places_of(query)
         resolver = compose.Resolver(
             lambda name: [store.find(name).row], store.gone_sessions, agents.get, sorted(set(agents.values()))
@@ -54,7 +50,7 @@ class Lookup:
         return math.log(1 + (documents - holding + 0.5) / (holding + 0.5))
 
     def page(self, page: Page, limit: int, *, recent: bool) -> Found:
-        clause = self.clause if page.seq is None else compose.seen_by(self.clause, page.seq)
+        clause = compose.seen_by(self.clause, page.seq or self.lexical.reached)
         # Without words there is nothing to rank by.
         recent = recent or not self.query.words()
         if recent:
@@ -82,11 +78,11 @@ class Lookup:
     def _candidates(self, result: tantivy.SearchResult) -> list[Candidate]:
         addresses = [address for _, address in result.hits]
         ids = self.searcher.fast_field_values("id", addresses)
-        homes = self.searcher.fast_field_values("shown", addresses)
+        sessions = self.searcher.fast_field_values("shown", addresses)
         keys = (float(key) if isinstance(key, float) else 0.0 for key, _ in result.hits)
         return [
-            Candidate(int(number or 0), int(home or 0), score)
-            for number, home, score in zip(ids, homes, keys, strict=True)
+            Candidate(int(number or 0), int(session or 0), score)
+            for number, session, score in zip(ids, sessions, keys, strict=True)
         ]
 
     def _session_total(self, clause: tantivy.Query) -> tuple[int, bool]:
@@ -101,25 +97,28 @@ class Lookup:
     def sessions(self) -> list[int]:
         """Every session with a message that fits."""
         rows, _ = self._buckets(self.clause, 65_000)
-        return rows
+        asked, unwanted = self._sessions("session"), self._sessions("-session")
+        return [row for row in rows if row not in unwanted and (not asked or row in asked)]
 
     # --- why ---------------------------------------------------------------------------------------------
 
-    def shown(self, places: Sequence[Copy]) -> Copy:
-        """The copy to show: of the session that was asked for, else of the oldest."""
-        return next((p for p in places if p.session in self._asked_sessions), places[0])
+    def shown(self, places: Sequence[Copy]) -> Copy | None:
+        """The copy to show: of a session that was asked for and not excluded, else of the oldest."""
+        allowed = [p for p in places if p.session not in self._sessions("-session")]
+        return next((p for p in allowed if p.session in self._sessions("session")), allowed[0] if allowed else None)
 
-    @cached_property
-    def _asked_sessions(self) -> frozenset[int]:
-        named = self.query.filters().get("session", [])
-        return frozenset(self.store.find(name).row for name in named)
+    def _sessions(self, field: str) -> frozenset[int]:
+        if field not in self._named:
+            names = self.query.filters().get(field, [])
+            self._named[field] = frozenset(self.store.find(name).row for name in names)
+        return self._named[field]
 
     def excerpt(self, message: StoredMessage, session: StoredSession) -> tuple[str, Snippet]:
         heads = [session] if self.store.is_head(message) else []
         role = message.message.role.value
         texts = [
             (place, text)
-            for place, text in contents(message.message, heads, self.indexed)
+            for place, text in contents(message.message, heads, self.lexical.options)
             if place in self.places and self.places[place] in (None, role)
         ]
         best = best_place(texts, self.query.words(), compose.WEIGHTS)

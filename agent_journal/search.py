@@ -22,9 +22,9 @@ from agent_journal.connectors.registry import BY_AGENT, BY_NAME, CONNECTORS
 from agent_journal.errors import JournalBusy, NoJournal, NoSuchSession
 from agent_journal.index.lexical import DamagedIndex, Lexical, reading
 from agent_journal.index.lock import writing
-from agent_journal.index.scan import Look, scan
+from agent_journal.index.scan import Look, Scan, scan
 from agent_journal.index.store import Copy, Store
-from agent_journal.index.sync import Progress, Sync, SyncReport
+from agent_journal.index.sync import Progress, Sync, SyncReport, indexed
 from agent_journal.lookup import Lookup
 from agent_journal.query import Query
 from agent_journal.ranking import Candidate
@@ -37,6 +37,7 @@ FIRST_RUN_SECONDS = 20.0  # a first search answers after this with what it has: 
 REFRESH_SECONDS = 0.4  # a later search takes in what fits; the rest is `aj reindex`
 PATIENCE_SECONDS = 3.0  # how long reindex waits for a search that is refreshing
 LAST = "last_search.json"
+NOT_CAUGHT_UP = "what was read last is not searchable yet: aj reindex"
 NO_VECTORS = "no embeddings yet"
 
 T = TypeVar("T")
@@ -52,6 +53,7 @@ class SessionList(Struct, frozen=True):
     total: int
     sessions: tuple[StoredSession, ...]
     next: str | None
+    notes: tuple[str, ...] = ()
 
 
 class Journal:
@@ -111,9 +113,10 @@ class Journal:
         full: bool = False,
         agent: str | None = None,
         budget: float | None = None,
-        quick: bool = False,
+        found: Scan | None = None,
         progress: Progress | None = None,
     ) -> SyncReport:
+        """`found`: what a quick look has just seen, so that it is not looked for twice."""
         connectors = [BY_AGENT[agent]] if agent else CONNECTORS
         Store.make_folder(self.folder)
         with writing(self.folder, patience):
@@ -121,13 +124,15 @@ class Journal:
             self._store = Store.create(self.folder)
             if progress:
                 progress("looking", 0, 0, "")
-            look = Look(self.config, self.environ, self.home, quick=quick, full=full)
             run = Sync(self._store, self.config, progress)
-            return run.run(scan(self._store, connectors, look), connectors, budget, None if quick else look)
+            if found is not None:
+                return run.run(found, connectors, budget)
+            look = Look(self.config, self.environ, self.home, full=full)
+            return run.run(scan(self._store, connectors, look), connectors, budget, look)
 
     def refresh(self, progress: Progress | None = None) -> Freshness:
         """Take in what fits a small budget. A first run has a larger one; a busy journal is left as it is."""
-        first = not self.exists
+        first, found = not self.exists, None
         if not first:
             found = scan(self.store, CONNECTORS, Look(self.config, self.environ, self.home, quick=True))
             if not (found.changed or found.gone or found.back) and self._current():
@@ -136,11 +141,11 @@ class Journal:
             report = self._sync(
                 PATIENCE_SECONDS if first else 0.0,
                 budget=FIRST_RUN_SECONDS if first else REFRESH_SECONDS,
-                quick=not first,
+                found=found,
                 progress=progress if first else None,
             )
         except JournalBusy:
-            if first or self._index() is None:
+            if found is None or self._index() is None:
                 raise
             return Freshness(len(found.changed), stale=True)
         notes = list(report.notes)
@@ -150,7 +155,7 @@ class Journal:
 
     def _index(self) -> Lexical | None:
         if self._lexical is None:
-            self._lexical, _ = Lexical.open(self.store)
+            self._lexical, _ = Lexical.open(self.store, indexed(self.config))
         return self._lexical
 
     def _current(self) -> bool:
@@ -160,8 +165,8 @@ class Journal:
     def _as_it_is(self) -> Freshness:
         """No look at the agents' files; only a missing word index is rebuilt, for without it there is no answer."""
         if self._index() is not None:
-            return Freshness()
-        _, why = Lexical.open(self.store)
+            return Freshness(notes=() if self._current() else (NOT_CAUGHT_UP,))
+        _, why = Lexical.open(self.store, indexed(self.config))
         return Freshness(notes=(self._rebuilt(why),))
 
     def _rebuilt(self, why: str) -> str:
@@ -216,9 +221,9 @@ class Journal:
 
     def _asked(self, query: Query, ask: Callable[[Lookup], T]) -> tuple[Lookup, T, tuple[str, ...]]:
         """Ask the word index. One that turns out to be damaged is made anew and asked again."""
+        lookup = self._lookup(query)
         try:
             with reading():
-                lookup = self._lookup(query)
                 return lookup, ask(lookup), ()
         except DamagedIndex as damage:
             note = self._rebuilt(damage.message)
@@ -229,19 +234,21 @@ class Journal:
         lexical = self._index()
         if lexical is None:
             raise JournalBusy("the word index is being rebuilt", "try again in a moment")
-        return Lookup(query, self.store, lexical, self.config.index, {n: c.agent for n, c in BY_NAME.items()})
+        return Lookup(query, self.store, lexical, {n: c.agent for n, c in BY_NAME.items()})
 
     def _matches(self, lookup: Lookup, candidates: Sequence[Candidate], offset: int, around: int) -> tuple[Match, ...]:
         copies = self.store.copies([c.message for c in candidates])
         matches = []
         for rank, candidate in enumerate(candidates, start=offset + 1):
-            places = copies.get(candidate.message)
-            if places:  # else it was removed between the word index's commit and now
-                matches.append(self._match(lookup, rank, candidate, places, around))
+            # None: it was removed between the word index's commit and now, or stands in excluded sessions alone.
+            shown = lookup.shown(copies.get(candidate.message, ()))
+            if shown:
+                matches.append(self._match(lookup, rank, candidate, shown, copies[candidate.message], around))
         return tuple(matches)
 
-    def _match(self, lookup: Lookup, rank: int, candidate: Candidate, places: Sequence[Copy], around: int) -> Match:
-        shown = lookup.shown(places)
+    def _match(
+        self, lookup: Lookup, rank: int, candidate: Candidate, shown: Copy, places: Sequence[Copy], around: int
+    ) -> Match:
         message, session = self.store.message(shown.message), self.store.session(shown.session)
         where, snippet = lookup.excerpt(message, session)
         before, after = self.store.context(message, around)
@@ -266,14 +273,15 @@ class Journal:
         query = language.parse(query) if isinstance(query, str) else query
         question = f"sessions\0{language.format(query)}"
         page = paging.read(cursor, question)
-        rows = None
+        rows, notes = None, ()
         if not query.is_empty:
-            self._as_it_is()
-            _, rows, _ = self._asked(query, Lookup.sessions)
+            fresh = self._as_it_is()
+            _, rows, notes = self._asked(query, Lookup.sessions)
+            notes = (*fresh.notes, *notes)
         total, found = self.store.newest_sessions(limit, page.offset, rows)
         end = page.offset + len(found)
         following = paging.written(paging.Page(end), question) if end < total else None
-        return SessionList(total, tuple(found), following)
+        return SessionList(total, tuple(found), following, notes)
 
     def session(self, name: str) -> StoredSession:
         """By key, id, slug, or the beginning of one that fits only one."""
@@ -283,16 +291,19 @@ class Journal:
         return self.store.messages(session.row, first, last)
 
     def resume(self, session: StoredSession) -> Resume | None:
-        connector = BY_AGENT.get(session.session.agent)
+        """None where its agent cannot go on with it, or no longer has it."""
+        connector = None if session.gone else BY_AGENT.get(session.session.agent)
         return connector.resume(session.session) if connector else None
 
     # --- the last search ---------------------------------------------------------------------------------
 
     def remember(self, answer: Answer) -> None:
         """So that `aj show 3` opens hit 3. Of no consequence: a folder that cannot be written is not worth a word."""
+        if not answer.matches:
+            return
         hits = {str(m.rank): [m.session.session.key, m.message.ordinal] for m in answer.matches}
         try:
-            kept = self._remembered() if answer.matches and answer.matches[0].rank > 1 else {}
+            kept = self._remembered() if answer.matches[0].rank > 1 else {}
             file = self.folder / LAST
             file.touch(mode=0o600)
             file.write_text(json.dumps({**kept, **hits}), "utf-8")

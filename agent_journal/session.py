@@ -325,6 +325,7 @@ class StoredSession(Struct, frozen=True):
     session: Session
     derived: Derived
     gone: bool  # its source is no longer on disk; the journal's copy is whole
+    handle: str  # the shortest text that names it and no other
 
 
 class StoredMessage(Struct, frozen=True):

@@ -13,17 +13,19 @@ import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import tantivy
+from msgspec import Struct, to_builtins
 
 from agent_journal.errors import JournalError, unwritable
 from agent_journal.index import words
 from agent_journal.index.store import Copy, Store
-from agent_journal.session import Attachment, Message, Role, StoredSession, project_name
+from agent_journal.session import Attachment, Message, StoredSession
 
-FORMAT = 2  # raised when documents would be written differently: the folder is then rebuilt
+FORMAT = 3  # raised when documents would be written differently: the folder is then rebuilt
 ENGINE: str = tantivy.__version__  # type: ignore[attr-defined]  # another release may not read its files
 STATE = "state.json"
 MANIFEST = "meta.json"  # tantivy's own list of segments
@@ -37,7 +39,7 @@ MAX_FIELD_CHARS = 2_000_000  # of a message's own text; a pasted dump beyond thi
 # A score is multiplied by log2(2 + weight): what people and models said counts twice what programs injected.
 SAID_WEIGHT, META_WEIGHT = 2, 0
 
-# Field name -> what it holds. Each has a twin with stems.
+# Where words stand: one field each, with a twin for stems.
 PLACES = ("text", "thinking", "input", "output", "title")
 STEM = "_stem"
 
@@ -60,14 +62,22 @@ def _schema() -> tantivy.Schema:
 SCHEMA = _schema()
 
 
+class Indexed(Struct, frozen=True):
+    """What of a message is indexed. Other options make another index."""
+
+    thinking: bool = True
+    tool_output_chars: int = 20_000
+
+
 class Lexical:
-    def __init__(self, folder: Path, index: tantivy.Index, reached: int) -> None:
+    def __init__(self, folder: Path, index: tantivy.Index, options: Indexed, reached: int) -> None:
         self.folder = folder
         self.index = index
+        self.options = options
         self.reached = reached
 
     @classmethod
-    def open(cls, store: Store) -> tuple[Lexical | None, str]:
+    def open(cls, store: Store, options: Indexed) -> tuple[Lexical | None, str]:
         """The index as of its last commit, or None and why it must be rebuilt."""
         folder = store.folder / "lexical"
         if not folder.exists():
@@ -77,6 +87,8 @@ class Lexical:
             return None, "the word index is unfinished"
         if state.get("format") != FORMAT or state.get("tantivy") != ENGINE:
             return None, "the word index was written by another version"
+        if state.get("options") != to_builtins(options):
+            return None, "the settings of the word index changed"
         if state.get("journal") != store.journal_id or state.get("seq", 0) > store.seq:
             return None, "the word index belongs to another journal"
         try:
@@ -85,21 +97,24 @@ class Lexical:
             index.reload()
         except (ValueError, OSError):
             return None, DAMAGED
-        return cls(folder, index, int(state["seq"])), ""
+        return cls(folder, index, options, int(state["seq"])), ""
 
     @classmethod
-    def create(cls, store: Store) -> Lexical:
+    def create(cls, store: Store, options: Indexed) -> Lexical:
         """An empty index in place of whatever is there. The caller holds the write lock."""
         folder = store.folder / "lexical"
         try:
             if folder.exists():
-                shutil.rmtree(folder)
+                # Moved first: a thread of tantivy may still put a file into it.
+                aside = folder.with_name(f"{folder.name}.{os.getpid()}.old")
+                folder.replace(aside)
+                shutil.rmtree(aside, ignore_errors=True)
             folder.mkdir(mode=0o700)
             index = tantivy.Index(SCHEMA, path=str(folder), reuse=False)
         except (OSError, ValueError) as error:
             raise unwritable(folder, error) from error
         words.register(index)
-        made = cls(folder, index, 0)
+        made = cls(folder, index, options, 0)
         made._write_state(store, 0)
         return made
 
@@ -108,11 +123,12 @@ class Lexical:
 
     def _write_state(self, store: Store, seq: int) -> None:
         """After the commit: a crash in between replays harmlessly, since every change is delete, then add."""
-        text = json.dumps({"format": FORMAT, "tantivy": ENGINE, "journal": store.journal_id, "seq": seq})
+        options = to_builtins(self.options)
+        state = {"format": FORMAT, "tantivy": ENGINE, "options": options, "journal": store.journal_id, "seq": seq}
         temporary = self.folder / (STATE + ".new")
         try:
             _make_private(self.folder)
-            temporary.write_text(text)
+            temporary.write_text(json.dumps(state))
             temporary.chmod(0o600)
             temporary.replace(self.folder / STATE)
         except OSError as error:
@@ -174,26 +190,26 @@ def _state(folder: Path) -> dict[str, Any] | None:
 class LexicalWriter:
     """Takes in what changed in the store since the index last committed."""
 
-    def __init__(self, lexical: Lexical, store: Store, memory_mb: int, options: Indexed) -> None:
+    def __init__(self, lexical: Lexical, store: Store, memory_mb: int) -> None:
         self.lexical = lexical
         self.store = store
-        self.options = options
         self.fed = lexical.reached  # above `reached` once documents are handed over but not committed
         with _writing(lexical.folder):
             self.writer = lexical.index.writer(heap_size=memory_mb * 2**20, num_threads=1)
-        self.fresh = lexical.reached == 0 and lexical.searcher().num_docs == 0
+        # New messages have higher ids: only those up to here can have a document already.
+        fresh = lexical.reached == 0 and lexical.searcher().num_docs == 0
+        self.highest = 0 if fresh else 2**62
         self.sessions: dict[int, StoredSession] = {}
 
-    def feed(self) -> int:
-        """Hand over every change of the store up to now; returns how many messages. Commits nothing."""
-        seq, done = self.store.seq, 0
+    def feed(self) -> None:
+        """Hand over every change of the store up to now. Commits nothing."""
+        seq = self.store.seq
         self.sessions.clear()  # their facts may have changed since the last time
         with _writing(self.lexical.folder):
             self._forget(self._tombstones(seq))
             for batch in self._changed(seq):
-                done += self._write(batch)
+                self._write(batch)
         self.fed = seq
-        return done
 
     def commit(self) -> None:
         if self.fed == self.lexical.reached:
@@ -202,7 +218,6 @@ class LexicalWriter:
             self.writer.commit()
             self.lexical._write_state(self.store, self.fed)
             self.lexical.index.reload()
-        self.fresh = False
 
     def close(self, *, merge: bool) -> None:
         """Without `merge`, segments are left to a later run: a search must not wait for them."""
@@ -224,11 +239,12 @@ class LexicalWriter:
         for start in range(0, len(ids), BATCH):
             yield ids[start : start + BATCH]
 
-    def _write(self, batch: Sequence[int]) -> int:
+    def _write(self, batch: Sequence[int]) -> None:
         groups = self.store.copies(batch)
         if len(self.sessions) > 2000:
             self.sessions.clear()
-        self._forget([c.message for copies in groups.values() if len(copies) > 1 or not self.fresh for c in copies])
+        known = {c.message for copies in groups.values() for c in copies if c.message <= self.highest}
+        self._forget([c.message for c in chain(*groups.values()) if c.message in known])
         written: set[int] = set()
         for number in batch:
             copies = groups.get(number)
@@ -238,7 +254,7 @@ class LexicalWriter:
             if first not in written:
                 written.add(first)
                 self.writer.add_document(self._document(first, copies))
-        return len(batch)
+        self.highest = max(self.highest, *batch)
 
     def _forget(self, messages: Sequence[int]) -> None:
         """By query: delete_documents_by_term takes a number for signed, and finds nothing in an unsigned field."""
@@ -247,45 +263,34 @@ class LexicalWriter:
 
     def _document(self, number: int, copies: Sequence[Copy]) -> tantivy.Document:
         stored = self.store.message(number)
-        homes = [self._home(copy.session) for copy in copies]
-        heads = [home for copy, home in zip(copies, homes, strict=True) if self._head(copy)]
-        fields = document(stored.message, homes, heads, self.options)
+        sessions = [self._session(copy.session) for copy in copies]
+        heads = [session for copy, session in zip(copies, sessions, strict=True) if copy.is_head]
+        fields = document(stored.message, sessions, heads, self.lexical.options)
         fields["id"] = [number]
         fields["session"] = sorted({copy.session for copy in copies})
         fields["shown"] = [copies[0].session]
         # So that a page can ask for what its first page saw, also after a rebuild.
-        fields["seq"] = [self.store.number("SELECT changed_seq FROM message WHERE id = ?", (number,))]
+        fields["seq"] = [copies[0].changed_seq]
         return tantivy.Document.from_dict(fields, SCHEMA)
 
-    def _home(self, session: int) -> StoredSession:
+    def _session(self, session: int) -> StoredSession:
         if session not in self.sessions:
             self.sessions[session] = self.store.session(session)
         return self.sessions[session]
 
-    def _head(self, copy: Copy) -> bool:
-        return self.store.number("SELECT head FROM session WHERE id = ?", (copy.session,)) == copy.message
-
-
-class Indexed:
-    """What of a message is indexed."""
-
-    def __init__(self, thinking: bool = True, tool_output_chars: int = 20_000) -> None:
-        self.thinking = thinking
-        self.tool_output_chars = tool_output_chars
-
 
 def document(
-    message: Message, homes: Sequence[StoredSession], heads: Sequence[StoredSession], options: Indexed
+    message: Message, sessions: Sequence[StoredSession], heads: Sequence[StoredSession], options: Indexed
 ) -> dict[str, list[Any]]:
-    """The fields of one message, wherever it lies."""
+    """The fields of one message, with the facts of every session it stands in."""
     calls = message.tool_calls
     fields: dict[str, list[Any]] = {
-        "agent": sorted({h.session.agent for h in homes}),
-        "home": sorted({h.session.origin.home for h in homes}),
-        "project": sorted({project_name(h.session.workspace).lower() for h in homes if h.session.workspace}),
-        "dir": sorted(set(_folders(p for p in (message.cwd, *(h.session.workspace for h in homes)) if p))),
+        "agent": sorted({s.session.agent for s in sessions}),
+        "home": sorted({s.session.origin.home for s in sessions}),
+        "project": sorted({s.derived.project.lower() for s in sessions if s.derived.project}),
+        "dir": sorted(set(_folders(p for p in (message.cwd, *(s.session.workspace for s in sessions)) if p))),
         "role": [message.role.value],
-        "is": sorted(_flags(message, homes)),
+        "is": sorted(_flags(message, sessions)),
         "weight": [META_WEIGHT if message.is_meta else SAID_WEIGHT],
     }
     if message.git_branch:
@@ -295,7 +300,7 @@ def document(
     if calls:
         fields["tool"] = sorted({c.name.lower() for c in calls if c.name})
         fields["file"] = sorted(set(_suffixes(p for c in calls for p in c.paths)))
-    moment = message.at or homes[0].derived.started_at
+    moment = message.at or sessions[0].derived.started_at
     if moment is not None:
         fields["at"] = [milliseconds(moment)]
     for place, text in contents(message, heads, options):
@@ -357,24 +362,24 @@ def capped(text: str, limit: int) -> str:
     if len(text) <= limit:
         return text
     tail = limit // 3
-    return text[: limit - tail] + "\n…\n" + text[-tail:]
+    return text[: limit - tail] + "\n…\n" + text[len(text) - tail :]
 
 
 def milliseconds(moment: datetime) -> int:
     return int(moment.timestamp() * 1000)
 
 
-def _flags(message: Message, homes: Sequence[StoredSession]) -> Iterator[str]:
+def _flags(message: Message, sessions: Sequence[StoredSession]) -> Iterator[str]:
     if message.is_error or any(c.success is False for c in message.tool_calls):
         yield "error"
     if message.is_meta:
         yield "meta"
     if message.is_sidechain:
         yield "sidechain"
-    if message.is_sidechain or homes[0].session.is_agent_session:
+    if message.is_sidechain or sessions[0].session.is_agent_session:
         yield "subagent"
-    if message.role is Role.USER and message.is_human:
-        yield "human"
+    if len(sessions) == 1:
+        yield "alone"
 
 
 def _folders(paths: Iterable[str]) -> Iterator[str]:

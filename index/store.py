@@ -20,20 +20,23 @@ from msgspec import Struct
 
 from agent_journal.errors import JournalCorrupt, JournalError, JournalUnwritable, NoSuchSession, unwritable
 from agent_journal.index import codec, schema
-from agent_journal.session import Message, StoredMessage, StoredSession
+from agent_journal.session import Message, Session, StoredMessage, StoredSession
 
 DATABASE = "journal.db"
 BUSY_MS = 5000
 AMBIGUOUS_SHOWN = 5
+LEAST_HANDLE = 8  # characters of an id that people can compare
 
 
-class Copy(Struct, frozen=True):
+class Copy(Struct, frozen=True, array_like=True):
     """One place where a message stands."""
 
     message: int
     session: int
     ordinal: int
     key: str  # of the session
+    is_head: bool  # carries the session's title in the word index
+    changed_seq: int
 
 
 class Known(Struct, frozen=True):
@@ -247,19 +250,24 @@ class Store:
     def _session(self, row: Sequence[object]) -> StoredSession:
         number, facts, derived, gone = row
         with guarded(self.path):
-            return StoredSession(
-                int(str(number)), codec.session_of(_bytes(facts)), codec.derived_of(_bytes(derived)), bool(gone)
-            )
+            session, derivation = codec.session_of(_bytes(facts)), codec.derived_of(_bytes(derived))
+        return StoredSession(int(str(number)), session, derivation, bool(gone), self._handle(session))
+
+    def _handle(self, session: Session) -> str:
+        """The shortest text that names the session and no other: a beginning of its id, else its key."""
+        below, same, above = self._one(
+            "SELECT (SELECT max(native_id) FROM session WHERE native_id < ?1), "
+            "(SELECT count(*) FROM session WHERE native_id = ?1), "
+            "(SELECT min(native_id) FROM session WHERE native_id > ?1)",
+            (session.id,),
+        )
+        if same != 1:
+            return session.key
+        shared = (len(os.path.commonprefix([session.id, str(other)])) for other in (below, above) if other)
+        return session.id[: max(LEAST_HANDLE, *(n + 1 for n in shared), 0)]
 
     def session(self, row: int) -> StoredSession:
         return self._session(self._one(f"SELECT {_SESSION_COLUMNS} FROM session s WHERE s.id = ?", (row,)))
-
-    def session_by_key(self, key: str) -> StoredSession | None:
-        found = self.rows(f"SELECT {_SESSION_COLUMNS} FROM session s WHERE s.key = ?", (key,))
-        return self._session(found[0]) if found else None
-
-    def sessions(self, rows: Iterable[int]) -> dict[int, StoredSession]:
-        return {row: self.session(row) for row in set(rows)}
 
     def newest_sessions(
         self, limit: int, offset: int = 0, among: Iterable[int] | None = None
@@ -371,15 +379,15 @@ class Store:
         """For each of these messages, every place that holds the same one, itself included; oldest session first."""
         marks = ",".join("?" * len(messages))
         found = self.rows(
-            f"SELECT m.id, c.id, c.session, c.ordinal, s.key FROM message m JOIN message c ON c.digest = m.digest "
+            "SELECT m.id, c.id, c.session, c.ordinal, s.key, s.head IS c.id, c.changed_seq "
+            "FROM message m JOIN message c ON c.digest = m.digest "
             f"JOIN session s ON s.id = c.session WHERE m.id IN ({marks}) "
             "ORDER BY s.parent_key IS NOT NULL, s.ended_us, s.key, c.ordinal",
             messages,
         )
         groups: dict[int, list[Copy]] = {}
-        for of, copy, session, ordinal, key in found:
-            place = Copy(int(str(copy)), int(str(session)), int(str(ordinal)), str(key))
-            groups.setdefault(int(str(of)), []).append(place)
+        for of, *place in found:
+            groups.setdefault(int(str(of)), []).append(msgspec.convert(place, Copy, strict=False))
         return groups
 
 

@@ -63,6 +63,10 @@ class SyncReport(Struct, frozen=True):
     notes: tuple[str, ...] = ()
 
 
+def indexed(config: Config) -> Indexed:
+    return Indexed(config.index.thinking, config.index.tool_output_chars)
+
+
 class Sync:
     """One run. The caller holds the write lock."""
 
@@ -70,6 +74,7 @@ class Sync:
         self.store = store
         self.config = config
         self.progress = progress or (lambda *_: None)
+        self.indexed = indexed(config)
         self.intake = Intake(store)
         self.merged = Merged()
         self.readings: dict[str, list[tuple[Source, str, Reading]]] = {}
@@ -86,13 +91,14 @@ class Sync:
     ) -> SyncReport:
         """`look`: look once more where files lie among projects, when sessions that were read name new ones."""
         started = time.monotonic()
+        known = self.store.workspaces() if look else []
         self._mark(found)
         lexical = self._lexical()
         done = 0
         if found.changed or lexical.reached < self.store.seq:
             with self._written(lexical):
                 done = self._read_all(found.changed, started, budget_seconds)
-                if look and done == len(found.changed):
+                if look and self.store.workspaces() != known:
                     done += self._read_all(self._nearby(found, connectors, look), started, budget_seconds)
                 self._finish(len(found.changed), merge=budget_seconds is None)
         return self._report(found, connectors, done, time.monotonic() - started)
@@ -106,7 +112,7 @@ class Sync:
 
     def follow(self, *, afresh: bool = False) -> None:
         """Let the word index catch up with the store, or make it anew; no source is looked at."""
-        lexical = Lexical.create(self.store) if afresh else self._lexical()
+        lexical = Lexical.create(self.store, self.indexed) if afresh else self._lexical()
         if lexical.reached < self.store.seq:
             with self._written(lexical):
                 self._finish(0, merge=True)
@@ -129,22 +135,21 @@ class Sync:
         except DamagedIndex as damage:
             self.notes.append(f"{damage.message}: rebuilt from the journal")
             self.writer = None
-            self.writer = self._writer(Lexical.create(self.store))
+            self.writer = self._writer(Lexical.create(self.store, self.indexed))
             self.writer.feed()
             if commit:
                 self.writer.commit()
 
     def _lexical(self) -> Lexical:
-        lexical, why = Lexical.open(self.store)
+        lexical, why = Lexical.open(self.store, self.indexed)
         if lexical is None:
             if self.store.seq:
                 self.notes.append(f"{why}: rebuilt from the journal")
-            lexical = Lexical.create(self.store)
+            lexical = Lexical.create(self.store, self.indexed)
         return lexical
 
     def _writer(self, lexical: Lexical) -> LexicalWriter:
-        options = Indexed(self.config.index.thinking, self.config.index.tool_output_chars)
-        return LexicalWriter(lexical, self.store, self.config.index.writer_memory_mb, options)
+        return LexicalWriter(lexical, self.store, self.config.index.writer_memory_mb)
 
     def _finish(self, total: int, *, merge: bool) -> None:
         self.progress("indexing", total, total, "")
@@ -168,12 +173,11 @@ class Sync:
     ) -> int:
         """Read sources in batches; after each the store commits and the word index takes the batch in beside us."""
         pending: list[tuple[Connector, Source, str, Reading]] = []
-        size, since = 0, time.monotonic()
+        size, since, done = 0, time.monotonic(), 0
         for number, (connector, source) in enumerate(changed):
-            expected = time.monotonic() - started + source.size / BYTES_PER_SECOND
-            if budget_seconds is not None and expected > budget_seconds:
-                self._write(pending)
-                return number
+            if budget_seconds is not None and self._too_much(source, started, budget_seconds, first=not done):
+                continue
+            done += 1
             self.progress("reading", number, len(changed), str(source.path))
             pending.append((connector, source, *self._read(connector, source)))
             size += source.size
@@ -181,7 +185,13 @@ class Sync:
                 self._write(pending)
                 pending, size, since = [], 0, time.monotonic()
         self._write(pending)
-        return len(changed)
+        return done
+
+    def _too_much(self, source: Source, started: float, budget_seconds: float, *, first: bool) -> bool:
+        """Whether a source is left to `aj reindex`. Smaller ones behind a large one still have their turn."""
+        if first and not self.store.seq:
+            return False  # a journal with nothing in it begins with whatever is newest
+        return time.monotonic() - started + source.size / BYTES_PER_SECOND > budget_seconds
 
     def _read(self, connector: Connector, source: Source) -> tuple[str, Reading]:
         """(failure or "", what was read). The one place that decides to go on after a bad file."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -16,23 +15,10 @@ if TYPE_CHECKING:
     from agent_journal.session import StoredMessage, StoredSession
 
 INDENT = "    "
+PARENT_CHARS = 13
 LIST_INDENT = 10  # the short id and two spaces
 NAME_COLUMNS = 24  # of a project; the branch takes what is left
 DATE_CHARS = len("2026-03-02")
-
-
-# How much of an id tells it from others. Version 7 of UUID begins with the time: sub-agents start in the same second.
-_ENOUGH = (
-    (re.compile(r"agent-[0-9a-f]{8}"), 14),
-    (re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7"), 13),
-    (re.compile(r"[0-9a-f]{8}"), 8),
-)
-
-
-def short_id(name: str) -> str:
-    """Enough of an id to name it; `aj show` accepts any prefix that is unique."""
-    name = clean_line(name)
-    return name[: next((most for shape, most in _ENOUGH if shape.match(name)), len(name))]
 
 
 def head_of(stored: StoredSession, when: str, look: Look, lead: int) -> str:
@@ -55,7 +41,7 @@ def session_remarks(stored: StoredSession) -> str:
     session = stored.session
     remarks = []
     if session.is_agent_session:
-        parent = short_id(session.parent_session_id) if session.parent_session_id else ""
+        parent = clean_line(session.parent_session_id or "")[:PARENT_CHARS]
         remarks.append(f"sub-agent of {parent}" if parent else "sub-agent")
     if session.origin.home != "local":
         remarks.append(f"home {clean_line(session.origin.home)}")
@@ -66,11 +52,11 @@ def session_remarks(stored: StoredSession) -> str:
 
 def session_list_lines(sessions: Sequence[StoredSession], look: Look) -> Iterator[str]:
     """Two lines each. Times stand in a column of their own: the list is in their order."""
-    indent = max((len(short_id(s.session.id)) + 2 for s in sessions), default=LIST_INDENT)
+    indent = max((len(clean_line(s.handle)) + 2 for s in sessions), default=LIST_INDENT)
     for stored in sessions:
         derived = stored.derived
         when = local(derived.ended_at or derived.started_at) or "no time"
-        name = look.paint(f"{short_id(stored.session.id):<{indent}}", "bold")
+        name = look.paint(f"{clean_line(stored.handle):<{indent}}", "bold")
         yield f"{name}{look.paint(f'{when:<16}', 'dim')}  {head_of(stored, '', look, indent + 18)}"
         title = clean_line(derived.title) or "(no title)"
         facts = " · ".join(filter(None, (counted(derived.message_count, "message"), session_remarks(stored))))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from agent_journal.render.clean import clean_line, clean_span, clean_text
 from agent_journal.render.machine import resume_command
 from agent_journal.render.message import gist, label, message_lines
-from agent_journal.render.sessions import head_of, session_remarks, short_id
+from agent_journal.render.sessions import head_of, session_remarks
 from agent_journal.render.style import Look, ago, counted, local
 from agent_journal.render.width import columns, cut, flowed, wrap_spans
 
@@ -62,7 +62,7 @@ def match_lines(match: Match, look: Look, *, first: int | None, full: bool) -> I
 
 def _name(match: Match) -> str:
     """What `aj show` takes."""
-    return shlex.quote(f"{short_id(match.session.session.id)}:{match.message.ordinal}")
+    return shlex.quote(f"{clean_line(match.session.handle)}:{match.message.ordinal}")
 
 
 def _title_lines(match: Match, look: Look, in_title: bool) -> Iterator[str]:
