@@ -111,7 +111,8 @@ def search(
             refresh=not no_refresh,
             progress=progress,
         )
-        journal.remember(answer)
+        if not (json or ndjson):
+            journal.remember(answer)  # a program's search must not change what `aj show 3` means to a person
         clip = None if full else journal.config.search.clip_chars
     if json or ndjson:
         from agent_journal.render import machine

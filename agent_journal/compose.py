@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 
 import tantivy
+from msgspec import Struct
 from tantivy import Occur
 from tantivy import Query as Clause
 
@@ -24,6 +25,7 @@ NEAR_PAIR = 0.35  # two neighbouring words of the query, close together
 NEAR_SLOP = 4
 PART_SHARE = 0.25  # a part of an identifier, where the whole was asked for
 FUZZY_SHARE = 0.7
+LONGEST_PATTERN, MOST_STARS = 150, 8
 PRESENT_POWER = 0.3  # how much the place matters for that
 PRESENT = 1.0  # of a word's rarity, for being in the message at all
 
@@ -32,65 +34,63 @@ Roles = dict[str, str | None]  # place -> the role it is limited to
 _IN: dict[str, Roles] = {
     "user": {"text": "user"},
     "assistant": {"text": "assistant"},
-    "system": {"text": "system"},
     "text": {"text": None},
     "thinking": {"thinking": None},
     "tool_input": {"input": None},
-    "input": {"input": None},
     "tool_result": {"output": None},
-    "output": {"output": None},
     "tool": {"input": None, "output": None},
     "title": {"title": None},
 }
 
 
-class Resolver:
-    """What only the journal knows: which sessions a name means. Called at most once per filter."""
+class Resolver(Struct, frozen=True):
+    """What only the journal and this machine know."""
 
-    def __init__(self, sessions_named: Callable[[str], list[int]], sessions_gone: Callable[[], list[int]],
-                 agent: Callable[[str], str | None], agents: Sequence[str]) -> None:  # fmt: skip
-        self.sessions_named = sessions_named
-        self.sessions_gone = sessions_gone
-        self.agent = agent
-        self.agents = agents
+    sessions_named: Callable[[str], list[int]]
+    sessions_gone: Callable[[], list[int]]
+    agent: Callable[[str], str | None]
+    agents: Sequence[str]
+    folders: Callable[[str], Sequence[str]]  # absolute paths that a typed one means
 
 
 Rarity = Callable[[str], float]  # of a stem: its inverse document frequency
 
 
 def composed(query: Query, resolver: Resolver, rarity: Rarity) -> Clause:
-    places = places_of(query)
     if query.root is None:
         return Clause.all_query()
-    return _Composer(places, resolver, rarity).node(query.root)
+    return _Composer(dict.fromkeys(PLACES), resolver, rarity).node(query.root)
 
 
 def places_of(query: Query) -> Roles:
-    """The places that in: filters leave for words; all of them without one."""
-    root = query.root
+    """Where words of the query may stand, as far as that holds for all of them."""
+    if query.root is None or isinstance(query.root, (Word, Phrase, Or)):
+        return dict.fromkeys(PLACES)
+    items = query.root.items if isinstance(query.root, (And, Group)) else (query.root,)
+    return _narrowed(dict.fromkeys(PLACES), items)
+
+
+def _narrowed(places: Roles, items: Sequence[Node]) -> Roles:
+    """The places that in: filters among these items leave. Options stand together as an item of their own."""
     wanted: Roles = {}
     unwanted: set[str] = set()
-    for item, positive in _filters(root, True):
-        if item.field != "in":
-            continue
-        found = _IN[item.value]
-        if not positive:
-            unwanted |= found.keys()
-            continue
-        for place, role in found.items():
-            wanted[place] = role if wanted.get(place, role) == role else None
-    chosen: Roles = wanted or dict.fromkeys(PLACES)
+    for item in items:
+        parts = item.items if isinstance(item, Group) and all(map(_is_filter, item.items)) else (item,)
+        for part in parts:
+            inner = part.item if isinstance(part, Not) else part
+            if not isinstance(inner, Filter) or inner.field != "in":
+                continue
+            if inner is not part:
+                unwanted |= _IN[inner.value].keys()
+                continue
+            for place, role in _IN[inner.value].items():
+                wanted[place] = role if wanted.get(place, role) == role else None
+    chosen = {p: r for p, r in wanted.items() if p in places} if wanted else places
     return {p: r for p, r in chosen.items() if p not in unwanted}
 
 
-def _filters(node: Node | None, positive: bool) -> Iterable[tuple[Filter, bool]]:
-    if isinstance(node, Filter):
-        yield node, positive
-    elif isinstance(node, Not):
-        yield from _filters(node.item, not positive)
-    elif isinstance(node, (And, Or, Group)):
-        for item in node.items:
-            yield from _filters(item, positive)
+def _is_filter(node: Node) -> bool:
+    return isinstance(node.item if isinstance(node, Not) else node, Filter)
 
 
 class _Composer:
@@ -108,16 +108,20 @@ class _Composer:
             return self.filter(node)
         if isinstance(node, Not):
             return Clause.boolean_query([(Occur.Must, Clause.all_query()), (Occur.MustNot, self.unwanted(node.item))])
-        if isinstance(node, And):
-            return _all(self.node(item) for item in node.items)
         if isinstance(node, Or):
             return _any([self.node(item) for item in node.items])
-        return self.group(node)
+        inner = _Composer(_narrowed(self.places, node.items), self.resolver, self.rarity)
+        if isinstance(node, And):
+            return _all(inner.node(item) for item in node.items)
+        return inner.group(node)
 
     def unwanted(self, node: Node) -> Clause:
-        """A message that also stands in a session nobody excluded is still an answer, from there."""
         if isinstance(node, Filter) and node.field == "session":
-            return _among(self.resolver.sessions_named(node.value), "shown")
+            # A message that also stands in a session nobody excluded is still an answer, from there.
+            alone = Clause.term_query(SCHEMA, "is", "alone")
+            return _all([_among(self.resolver.sessions_named(node.value)), alone])
+        if isinstance(node, Filter) and node.field == "in":
+            return Clause.empty_query()  # it narrows the places, see _narrowed
         return self.node(node)
 
     def group(self, group: Group) -> Clause:
@@ -274,6 +278,7 @@ class _Composer:
         value = item.value.lower()
         if "*" in value:
             return _matching("project", value)
+        _check("project", value)
         return Clause.regex_query(SCHEMA, "project", rf"(.*[^a-z0-9])?{re.escape(value)}([^a-z0-9].*)?")
 
     def _by_model(self, item: Filter) -> Clause:
@@ -282,7 +287,11 @@ class _Composer:
         return _matching("model", value if "*" in value else f"*{value}*")
 
     def _by_dir(self, item: Filter) -> Clause:
-        return _matching("dir", item.value.replace("\\", "/").rstrip("/") or "/")
+        """As written, and as the folder it means from here: ~, .., a link."""
+        value = item.value.replace("\\", "/").rstrip("/") or "/"
+        if "*" in value:
+            return _matching("dir", value)
+        return _any([_matching("dir", path) for path in dict.fromkeys((value, *self.resolver.folders(value)))])
 
     def _by_file(self, item: Filter) -> Clause:
         """A file's name, the end of its path, or a glob of either."""
@@ -316,7 +325,15 @@ class _Composer:
 def _matching(field: str, value: str) -> Clause:
     if "*" not in value:
         return Clause.term_query(SCHEMA, field, value)
+    _check(field, value)
     return Clause.regex_query(SCHEMA, field, ".*".join(re.escape(part) for part in value.split("*")))
+
+
+def _check(field: str, value: str) -> None:
+    """tantivy compiles a pattern into a table that must stay small."""
+    if len(value) > LONGEST_PATTERN or value.count("*") > MOST_STARS:
+        limits = f"at most {LONGEST_PATTERN} characters and {MOST_STARS} stars"
+        raise BadQuery(f"{field}: {value[:40]}… — a pattern has {limits}")
 
 
 def _phrase(place: str, tokens: Sequence[str], slop: int = 0) -> Clause:

@@ -34,6 +34,7 @@ class AgentHealth(Struct, frozen=True):
     empty: int
     failed: int
     gone: int
+    unsought: int  # read earlier from a place that is no longer looked at
     sessions: int
     messages: int
     newest: datetime | None
@@ -88,7 +89,10 @@ def _agent(connector: Connector, found: Scan, rows: list[SourceRow], store: Stor
     for row in rows:
         skipped.update(msgspec.json.decode(row.skipped, type=dict[str, int]))
     sessions, messages, newest = store.agent_counts(connector.agent) if store else (0, 0, None)
-    here = [row for row in rows if not row.gone]
+    found_now = {(source.home, str(source.path)) for source in discovery.sources}
+    present = [row for row in rows if not row.gone]
+    here = [row for row in present if (row.home, row.path) in found_now]
+    blank = [(readable(row.path), "no messages in it") for row in here if row.status == "empty"]
     unlisted = [(readable(str(path)), f"cannot be listed: {why}") for path, why in discovery.unlisted]
     private = [(readable(row.path), "excluded by index.exclude") for row in here if row.status == "excluded"]
     return AgentHealth(
@@ -100,13 +104,14 @@ def _agent(connector: Connector, found: Scan, rows: list[SourceRow], store: Stor
         empty=sum(row.status == "empty" for row in here),
         failed=sum(row.status == "failed" for row in here),
         gone=sum(row.gone for row in rows),
+        unsought=len(present) - len(here),
         sessions=sessions,
         messages=messages,
         newest=newest,
         bad_lines=sum(row.bad_lines for row in rows),
         skipped=dict(skipped.most_common()),
         problems=(*unlisted, *_problems(here)),
-        passed=(*((readable(str(path)), why) for path, why in discovery.passed), *private),
+        passed=(*blank, *((readable(str(path)), why) for path, why in discovery.passed), *private),
     )
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import tantivy
 from msgspec import Struct
@@ -40,7 +42,7 @@ class Lookup:
         self._named: dict[str, frozenset[int]] = {}
         self.places = compose.places_of(query)
         resolver = compose.Resolver(
-            lambda name: [store.find(name).row], store.gone_sessions, agents.get, sorted(set(agents.values()))
+            lambda name: [store.find(name).row], store.gone_sessions, agents.get, sorted(set(agents.values())), _folders
         )
         self.clause = compose.composed(query, resolver, self._rarity)
 
@@ -126,6 +128,15 @@ class Lookup:
             return role, Snippet("", ())
         place, snippet = best
         return _WHERE.get(place, role), snippet
+
+
+def _folders(path: str) -> list[str]:
+    """The folder as seen from here, and as the system knows it."""
+    try:
+        absolute = Path(path).expanduser().absolute()
+        return [os.path.normpath(absolute), str(absolute.resolve())]
+    except (OSError, RuntimeError, ValueError):  # no such user, a loop of links, no current folder
+        return []
 
 
 def _count(result: tantivy.SearchResult) -> int:

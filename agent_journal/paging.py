@@ -10,6 +10,8 @@ from msgspec import Struct
 
 from agent_journal.errors import BadQuery
 
+FARTHEST = 10_000_000  # an offset costs memory; nobody pages so far
+
 
 class Page(Struct, frozen=True):
     offset: int = 0
@@ -28,9 +30,11 @@ def read(cursor: str | None, question: str) -> Page:
         padded = cursor + "=" * (-len(cursor) % 4)
         offset, seq, mark = base64.b64decode(padded, altchars=b"-_", validate=True).decode("ascii").split(".")
         page = Page(int(offset), int(seq) or None)
+        if not 0 <= page.offset <= FARTHEST:
+            raise ValueError(offset)
     except (binascii.Error, ValueError) as error:
         raise BadQuery("that is not a cursor", "use the `next` of an earlier answer, or leave it out") from error
-    if mark != _mark(question) or page.offset < 0:
+    if mark != _mark(question):
         raise BadQuery("that cursor belongs to another search", "repeat the search it came from, with the same filters")
     return page
 

@@ -18,6 +18,7 @@ WIDTH = 220  # characters of a snippet
 MAX_HITS = 2000  # marks looked at in one place: a word that fills a dump needs no better window
 EXACT_GAIN = 0.15  # the word as written, over its stem
 PHRASE_GAIN = 1.0
+FOLDED = 2  # letters a word may gain by folding accents (ß, œ) or lose by a mistake
 _RUN = re.compile(r"[^\W_]+")
 
 
@@ -49,8 +50,8 @@ def best_place(
     best: Found | None = None
     for place, text in texts:
         found = _window(place, text, asked)
-        weighed = (found.value, weights.get(place, 0.0))
-        if best is None or weighed > (best.value, weights.get(best.place, 0.0)):
+        weighed = (found.value, weights.get(place, 0.0) if asked else 0.0)  # nothing asked: what was said comes first
+        if best is None or weighed > (best.value, weights.get(best.place, 0.0) if asked else 0.0):
             best = found
     return (best.place, _snippet(best)) if best else None
 
@@ -106,6 +107,8 @@ class _Term:
         found = words.asked_words(written)
         if self.prefix:
             return True if found and found[0].startswith(self.tokens[0]) else None
+        if self.fuzzy and abs(len(written) - len(self.tokens[0])) > FOLDED:
+            return None
         if self.fuzzy:
             return next((f == self.tokens[0] for f in found if _within_one(f, self.tokens[0])), None)
         if found == self.tokens or "".join(found) == "".join(self.tokens):

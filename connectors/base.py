@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
 
-from agent_journal.session import Message, Resume, Session, Transcript
+from agent_journal.session import Message, Resume, Role, Session, Transcript, prompt_title
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +34,7 @@ class Source:
     path: Path  # the file a user would name
     files: tuple[FileStat, ...]  # everything whose change means reading again; path's own stat first
     kind: str = ""  # which of its formats the connector will read; private to it
+    read_last: bool = False  # repeats what other sources tell better: read when those are known
     home: str = "local"
 
     @property
@@ -120,6 +121,18 @@ def stat_of(path: Path) -> FileStat | None:
     return FileStat(path, found.st_size, found.st_mtime_ns)
 
 
+DATABASE_LOGS = ("-wal", "-journal")
+
+
+def database_files(path: Path) -> tuple[FileStat, ...]:
+    """The stats whose change means that a SQLite database changed; its own first, nothing if it is not there."""
+    own = stat_of(path)
+    if own is None:
+        return ()
+    beside = (stat_of(path.with_name(path.name + suffix)) for suffix in DATABASE_LOGS)
+    return (own, *(found for found in beside if found is not None))
+
+
 def is_folder(path: Path) -> bool:
     """Whether this is a folder or a link to one; False where it cannot be told (Path.is_dir may raise)."""
     try:
@@ -140,6 +153,12 @@ def file_time(messages: Iterable[Message], found: FileStat) -> dict[str, Any]:
     return {"time_of_file": datetime.fromtimestamp(found.mtime_ns // 10**9, UTC).isoformat()}
 
 
+def prompted(messages: Iterable[Message]) -> str | None:
+    """Nobody titles a sub-agent: what it was asked does."""
+    asked = (prompt_title(m.text) for m in messages if m.role is Role.USER and not m.is_meta)
+    return next(filter(None, asked), None)
+
+
 def given_folder(environ: Mapping[str, str], variable: str, home: Path) -> Path | None:
     """A folder that an agent's own environment variable names; ~ is the home that is looked at."""
     given = environ.get(variable)
@@ -148,20 +167,28 @@ def given_folder(environ: Mapping[str, str], variable: str, home: Path) -> Path 
     return home / given[2:] if given.startswith("~/") else Path(given)
 
 
-_WSL = re.compile(r"[\\\\/]{2}wsl(?:\$|\.localhost)[\\\\/]([^\\\\/]+)", re.IGNORECASE)
-_WINDOWS = re.compile(r"/mnt/[a-z]/|/cygdrive/[a-z]/|[A-Za-z]:[\\\\/]")
+_WSL = r"[\\\\/]{2}wsl(?:\$|\.localhost)[\\\\/]([^\\\\/]+)"
+_WINDOWS = r"/mnt/[a-z]/|/cygdrive/[a-z]/|[A-Za-z]:[\\\\/]"
 
 
 def home_kind(path: str) -> tuple[str, str | None]:
     """(type, host) of another home on this machine: a WSL distribution seen from Windows, or Windows from WSL."""
-    if found := _WSL.match(path):
+    if found := re.match(_WSL, path, re.IGNORECASE):
         return "wsl", found[1]
-    return ("windows" if _WINDOWS.match(path) and os.name != "nt" else "local"), None
+    return ("windows" if re.match(_WINDOWS, path) and os.name != "nt" else "local"), None
 
 
 def is_plain_id(name: str | None) -> bool:
     """Fit to stand in a command: anything else could be read as an option, a path or several words."""
     return name is not None and re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,199}", name) is not None
+
+
+def resumed(session: Session, *argv: str) -> Resume | None:
+    """The command, with the session's id for {}. A sub-agent cannot be resumed: its parent is."""
+    session_id = session.parent_session_id if session.agent_id else session.id
+    if session_id is None or not is_plain_id(session_id):
+        return None
+    return Resume(tuple(part.replace("{}", session_id) for part in argv), session.workspace)
 
 
 def entries(folder: Path, discovery: Discovery) -> list[os.DirEntry[str]]:

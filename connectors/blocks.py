@@ -5,12 +5,14 @@ Bytes of images and documents, signatures and encoded data never pass; an unknow
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from agent_journal.connectors.base import count, items, mapping, string
 from agent_journal.connectors.jsonl import storable, without_base64
@@ -25,6 +27,7 @@ _PATH_KEYS = (
     "absolute_path", "relative_workspace_path", "edits", "targetFile", "relativeWorkspacePath",
 )  # fmt: skip
 _PATH_CHARS = 1024
+_MEDIA_CHARS = 100
 _NOT_A_PATH = frozenset("*?\n\r\t\0<>|")  # a glob is a question, not a file
 
 
@@ -92,33 +95,38 @@ def _thinking(raw: dict[str, Any], stamp: Stamp) -> Block | None:
 
 def _attachment(raw: dict[str, Any], stamp: Stamp) -> Block | None:
     source = mapping(raw.get("source"))
-    return Attachment(
-        kind=kind_name(raw.get("type")),
-        name=_short(string(raw, "title", "name", "filename") or string(source, "path", "url", "file_id")),
-        media_type=(string(source, "media_type", "mediaType") or string(raw, "media_type", "mimeType") or "")[:100],
-        uuid=stamp.uuid,
-        parent_uuid=stamp.parent_uuid,
-        at=stamp.at,
-    )
+    name = string(raw, "title", "name", "filename") or string(source, "path", "url", "file_id")
+    media = string(source, "media_type", "mediaType") or string(raw, "media_type", "mimeType")
+    return attachment(kind_name(raw.get("type")), name, media, stamp)
 
 
-def _short(name: str | None) -> str:
-    return "" if name is None or name.startswith("data:") else name[:_PATH_CHARS]
+def attachment(kind: str, name: str | None, media: str | None, stamp: Stamp, text: str = "") -> Attachment:
+    """A name may be the file itself, as data: that is never kept."""
+    name = "" if name is None or name.startswith("data:") else name[:_PATH_CHARS]
+    return Attachment(kind[:KIND_CHARS], name, (media or "")[:_MEDIA_CHARS], text, *stamp)
 
 
 def _call(raw: dict[str, Any], stamp: Stamp) -> Block | None:
-    name = string(raw, "name") or "unknown"
-    arguments = kept_json(raw.get("input"))
-    return ToolCall(
-        id=string(raw, "id") or "",
-        name=name,
-        type=tool_type(name),
-        arguments=arguments,
-        paths=tool_paths(arguments),
-        uuid=stamp.uuid,
-        parent_uuid=stamp.parent_uuid,
-        at=stamp.at,
-    )
+    return tool_call(string(raw, "id"), string(raw, "name"), raw.get("input"), stamp)
+
+
+def tool_call(call_id: str | None, name: str | None, arguments: Any, stamp: Stamp, **more: Any) -> ToolCall:
+    """`more`: fields of a ToolCall, also instead of what follows from the name and the arguments."""
+    name, kept = name or "unknown", kept_json(arguments)
+    facts = {"type": tool_type(name), "arguments": kept, "paths": tool_paths(kept), **stamp._asdict(), **more}
+    return ToolCall(call_id or "", name, **facts)
+
+
+def numbered(blocks: Sequence[Block]) -> tuple[Block, ...]:
+    """Calls without an id get one from their place among the message's calls: none is taken for another then."""
+    made: list[Block] = []
+    calls = 0
+    for one in blocks:
+        if isinstance(one, ToolCall):
+            calls += 1
+            one = one if one.id else replace(one, id=f"#{calls}")
+        made.append(one)
+    return tuple(made)
 
 
 _MAKERS: Mapping[str, Callable[[dict[str, Any], Stamp], Block | None]] = {
@@ -176,6 +184,18 @@ def _named_paths(arguments: dict[str, Any]) -> Iterator[str]:
 
 def _is_path(text: str) -> bool:
     return 0 < len(text) <= _PATH_CHARS and "://" not in text and _NOT_A_PATH.isdisjoint(text)
+
+
+_PATCHED = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+?)\s*$", re.MULTILINE)
+
+
+def patched_paths(patch: str) -> tuple[str, ...]:
+    """The files that a patch in OpenAI's notation names, once each."""
+    return tuple(dict.fromkeys(_PATCHED.findall(patch)))
+
+
+def json_text(value: Any) -> str:
+    return msgspec.json.encode(kept_json(value)).decode()
 
 
 def kept_json(value: Any) -> Any:

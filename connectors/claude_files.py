@@ -32,7 +32,7 @@ def _is_config(root: Path) -> bool:
 def _history(path: Path, discovery: Discovery) -> None:
     found = stat_of(path)
     if found:
-        discovery.sources.append(Source(AGENT, path, (found,), HISTORY))
+        discovery.sources.append(Source(AGENT, path, (found,), HISTORY, read_last=True))
 
 
 def _single_file(path: Path, discovery: Discovery) -> None:

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from agent_journal.connectors.base import Reading, Source, mapping, readable, string, timestamp
+from agent_journal.connectors.blocks import Stamp, attachment
 from agent_journal.connectors.claude_results import contained_text
 from agent_journal.connectors.jsonl import records
-from agent_journal.session import Attachment, Block, Message, Origin, Role, Session, Text, Transcript
+from agent_journal.session import Block, Message, Origin, Role, Session, Text, Transcript
 
 ENCODED_CHARS = 200
 MAX_PASTE_BYTES = 4 * 2**20
@@ -73,8 +74,8 @@ def _prompt(record: dict[str, Any], pastes: Path) -> tuple[Block, ...]:
         if kind == "text":
             texts.append(_pasted(fields, pastes))
         else:
-            name = string(fields, "filename", "sourcePath") or ""
-            attached.append(Attachment(kind[:60], name[:1024], (string(fields, "mediaType") or "")[:100], at=at))
+            name = string(fields, "filename", "sourcePath")
+            attached.append(attachment(kind, name, string(fields, "mediaType"), Stamp(at=at)))
     text = "\n\n".join(t for t in texts if t.strip())
     return (Text(text, at=at), *attached) if text else tuple(attached)
 

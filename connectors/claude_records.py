@@ -22,6 +22,7 @@ from agent_journal.connectors.blocks import (
     is_result,
     kept_json,
     kind_name,
+    numbered,
     result_text,
     tool_paths,
 )
@@ -308,7 +309,7 @@ class Conversation:
     def _message(self, draft: Draft) -> Message:
         return Message(
             role=draft.role,
-            blocks=tuple([self._settled(b) for b in draft.blocks]),
+            blocks=numbered([self._settled(b) for b in draft.blocks]),
             uuid=draft.stamp.uuid,
             parent_uuid=self._ancestor(draft.stamp.parent_uuid),
             at=draft.stamp.at,

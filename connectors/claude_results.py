@@ -10,11 +10,9 @@ from collections.abc import Callable
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
-import msgspec
-
 from agent_journal.connectors.base import stat_of
 from agent_journal.connectors.blocks import contents, kept_json, small
-from agent_journal.connectors.jsonl import storable
+from agent_journal.connectors.jsonl import parsed, storable
 
 FACT_CHARS = 300
 STDERR_CHARS = 16_384
@@ -22,23 +20,11 @@ TODO_BYTES = 8192
 MAX_SPILLED_BYTES = 32 * 2**20
 
 # Text that the result or the arguments hold already.
-_REPEATED = frozenset(
-    {"stdout", "stderr", "content", "oldString", "newString", "originalFile", "prompt", "plan", "result"}
-)
+_REPEATED = frozenset("stdout stderr content oldString newString originalFile prompt plan result".split())
 # Flags worth a place only when they are set.
 _QUIET = frozenset(
-    (
-        "isImage",
-        "noOutputExpected",
-        "userModified",
-        "replaceAll",
-        "truncated",
-        "isAsync",
-        "isAgent",
-        "verificationNudgeNeeded",
-        "canReadOutputFile",
-        "persistent",
-    )
+    "isImage noOutputExpected userModified replaceAll truncated isAsync isAgent verificationNudgeNeeded "
+    "canReadOutputFile persistent".split()
 )
 _STRUCTURED = ("oldTodos", "newTodos", "answers", "statusChange", "gitOperation", "toolStats")
 _EXIT_CODE = re.compile(r"(?:Error: )?Exit code (\d{1,9})\b")
@@ -97,11 +83,8 @@ def _spilled_name(logged: str) -> str | None:
 
 def _unwrapped(text: str) -> str:
     """Results of MCP tools are spilled as a JSON list of blocks."""
-    try:
-        value = kept_json(msgspec.json.decode(text))
-    except (msgspec.MsgspecError, ValueError, RecursionError):
-        return text
-    parts = [raw["text"] for raw in contents(value) if isinstance(raw, dict) and isinstance(raw.get("text"), str)]
+    value = contents(kept_json(parsed(text)))
+    parts = [raw["text"] for raw in value if isinstance(raw, dict) and isinstance(raw.get("text"), str)]
     return "\n".join(parts) or text
 
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from agent_journal.connectors.blocks import Stamp, block
+from agent_journal.connectors.blocks import Stamp, attachment, block
 from agent_journal.session import Attachment, Block, Text
 
 COMMAND_CHARS = 100_000  # matching tags in a longer text is not worth the time it can take
@@ -102,14 +102,8 @@ def _without_leading(made: Text, stamp: Stamp, skipped: Counter[str]) -> tuple[s
 
 def _shown_in_editor(tag: str, text: str, stamp: Stamp) -> Attachment:
     file = _IDE_FILE.search(text[:QUOTE_CHARS])
-    return Attachment(
-        kind="file" if tag == "ide_opened_file" else "selection",
-        name=file[1][:1024] if file else "",
-        text=text[:QUOTE_CHARS],
-        uuid=stamp.uuid,
-        parent_uuid=stamp.parent_uuid,
-        at=stamp.at,
-    )
+    kind = "file" if tag == "ide_opened_file" else "selection"
+    return attachment(kind, file[1] if file else None, None, stamp, text[:QUOTE_CHARS])
 
 
 def task_link(text: str) -> tuple[str, str] | None:

@@ -1,45 +1,34 @@
 """Codex CLI: rollouts below ~/.codex/sessions and ~/.codex/archived_sessions, plain, compressed and of older forms.
 
-Finds and reads; never writes to Codex's folders. Its state database is a cache of the rollouts and is not opened.
+Never writes to Codex's folders. Its state database is a cache of the rollouts and is not opened.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from datetime import timedelta
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from agent_journal.connectors.base import (
     Discovery,
+    FileStat,
     Reading,
     Source,
-    entries,
-    file_time,
     given_folder,
     is_folder,
     is_plain_id,
-    items,
-    mapping,
     readable,
     stat_of,
-    string,
-    timestamp,
     walk,
 )
-from agent_journal.connectors.codex_lineage import AGENT, Lineage
-from agent_journal.connectors.codex_log import Log
-from agent_journal.connectors.codex_parts import uuid7_time
-from agent_journal.connectors.jsonl import document, records
-from agent_journal.errors import UnreadableSource
-from agent_journal.session import Message, Origin, Resume, Role, Session, Text, Transcript, prompt_title
+from agent_journal.session import Resume, Session
 
-HISTORY, INDEX = "history.jsonl", "session_index.jsonl"
+AGENT = "codex"
+HISTORY = "history.jsonl"
 FOLDERS = ("sessions", "archived_sessions")  # a session that is in both is read where it is live
 DEPTH = 4  # sessions/2026/05/04, and one to spare
 # rollout-<local time>-<thread id>[_<rollout id>].jsonl[.zst]; the first versions wrote rollout-<date>-<id>.json
-_NAME = re.compile(r"rollout-(?:\d{4}-\d\d-\d\d(?:T\d\d-\d\d-\d\d)?-)?(.+?)\.(?:jsonl(?:\.zst)?|json)")
+NAME = re.compile(r"rollout-(?:\d{4}-\d\d-\d\d(?:T\d\d-\d\d-\d\d)?-)?(.+?)\.(?:jsonl(?:\.zst)?|json)")
 
 
 class Codex:
@@ -59,7 +48,7 @@ class Codex:
     def discover(self, root: Path) -> Discovery:
         found = Discovery()
         if (single := stat_of(root)) is not None:
-            found.sources.append(Source(AGENT, root, (single,), "history" if root.name == HISTORY else ""))
+            found.sources.append(_history(single) if root.name == HISTORY else Source(AGENT, root, (single,)))
             return found
         folders = [root / name for name in FOLDERS if is_folder(root / name)]
         taken: dict[str, Path] = {}
@@ -67,36 +56,25 @@ class Codex:
             for entry in walk(folder, found, DEPTH):
                 _consider(Path(entry.path), taken, bool(folders), found)
         if folders and (history := stat_of(root / HISTORY)):
-            found.sources.append(Source(AGENT, history.path, (history,), "history"))
+            found.sources.append(_history(history))
         return found
 
     def parse(self, source: Source) -> Reading:
-        reading = Reading()
-        if source.kind == "history":
-            _read_history(source, reading)
-            return reading
-        name = readable(source.path.name)
-        named = _NAME.fullmatch(name)
-        lineage = Lineage(named[1] if named else name, lambda parent: _turns_of(source.path, parent))
-        log = Log(reading.skipped, lineage)
-        for record in _records(source.path, reading):
-            log.take(record)
-        messages = log.messages()
-        if _is_session(log, messages, reading):
-            title = _index_name(source.path, lineage.id) or log.title
-            reading.transcripts.append(Transcript(_session(log, messages, title, source), messages))
-        return reading
+        from agent_journal.connectors.codex_sessions import read
+
+        return read(source)
 
     def resume(self, session: Session) -> Resume | None:
         return Resume(("codex", "resume", session.id), session.workspace) if is_plain_id(session.id) else None
 
 
-# Finding.
+def _history(found: FileStat) -> Source:
+    return Source(AGENT, found.path, (found,), "history", read_last=True)
 
 
 def _consider(path: Path, taken: dict[str, Path], inside: bool, found: Discovery) -> None:
     """Names sort so that a plain file comes before its compressed copy, and live folders before the archive."""
-    if not _NAME.fullmatch(readable(path.name)):
+    if not NAME.fullmatch(readable(path.name)):
         if inside:
             found.passed.append((path, "not a session"))
         return
@@ -107,133 +85,3 @@ def _consider(path: Path, taken: dict[str, Path], inside: bool, found: Discovery
         found.sources.append(Source(AGENT, path, (stat,)))
     else:
         found.passed.append((path, "not a file"))
-
-
-def _home_of(path: Path) -> Path | None:
-    """The folder of Codex that a rollout lies in."""
-    return next((p.parent for p in path.parents if p.name in FOLDERS), None)
-
-
-def _turns_of(path: Path, session_id: str) -> frozenset[str] | None:
-    """Ids of the turns in another session's file; None if there is no such file that can be read."""
-    file = next(_rollouts_of(path, session_id), None)
-    if file is None:
-        return None
-    try:
-        turns = (string(mapping(r.get("payload")), "turn_id") for _, r in records(file, Reading()))
-        return frozenset(filter(None, turns))
-    except UnreadableSource:
-        return None
-
-
-def _rollouts_of(path: Path, session_id: str) -> Iterator[Path]:
-    """By name, in the folders of the days around the time that the id tells: the whole tree is too large a walk."""
-    folders, home, made = [path.parent], _home_of(path), uuid7_time(session_id)
-    if home is not None:
-        days = [made + timedelta(days=n) for n in (0, -1, 1)] if made else []
-        folders += [home / "sessions" / f"{d:%Y}" / f"{d:%m}" / f"{d:%d}" for d in days]
-        folders += [home / name for name in FOLDERS]
-    for folder in dict.fromkeys(folders):
-        for entry in entries(folder, Discovery()):
-            named = _NAME.fullmatch(readable(entry.name))
-            if named and named[1].partition("_")[0] == session_id and entry.name != path.name:
-                yield Path(entry.path)
-
-
-# Reading.
-
-
-def _records(path: Path, reading: Reading) -> Iterator[dict[str, Any]]:
-    if path.suffix != ".json":
-        yield from (record for _, record in records(path, reading))
-        return
-    whole = mapping(document(path))  # the TypeScript CLI: one document
-    if not isinstance(whole.get("items"), list):
-        raise UnreadableSource(f"{readable(str(path))}: not a session of Codex")
-    session = mapping(whole.get("session"))
-    for record in ({"id": "", "timestamp": None} | session, *items(whole.get("items"))):
-        reading.lines += 1
-        if isinstance(record, dict):
-            yield record
-        else:
-            reading.bad_line(reading.lines, f"a JSON {type(record).__name__}, not an object")
-
-
-def _is_session(log: Log, messages: tuple[Message, ...], reading: Reading) -> bool:
-    """Whether anybody said anything: every launch leaves a file, and Codex watches itself in sessions of its own."""
-    if log.lineage.is_internal:
-        reason = "internal session"
-    elif all(m.is_meta or m.role is Role.SYSTEM for m in messages):
-        reason = "blank session"
-    else:
-        return True
-    reading.skipped[reason] += 1
-    for message in messages:
-        reading.skipped[f"{reason}/{message.role.value} message"] += 1
-    return False
-
-
-def _session(log: Log, messages: tuple[Message, ...], title: str | None, source: Source) -> Session:
-    lineage, path = log.lineage, readable(str(source.path))
-    named = _NAME.fullmatch(readable(source.path.name))
-    again = named[1].partition("_")[1:] if named else ()  # a thread taken back goes on in a second file
-    parent = lineage.parent
-    if lineage.is_sub_agent and title is None:
-        asked = (
-            m.text for m in messages if m.role is Role.USER and not m.is_meta and "copied_from" not in m.extensions
-        )
-        title = prompt_title(next(asked, "")) or None
-    times = {} if log.timed or lineage.start is None else {"times": "only the session's start is known"}
-    agent = string(lineage.meta, "agent_nickname", "agent_path") or string(
-        lineage.spawn, "agent_nickname", "agent_path"
-    )
-    return Session(
-        key=lineage.key_of(lineage.id) + "".join(again),
-        id=lineage.id,
-        agent=AGENT,
-        origin=Origin(path=path, home=source.home),
-        title=title,
-        workspace=log.workspace,
-        git_branch=string(mapping(lineage.meta.get("git")), "branch"),
-        agent_version=string(lineage.meta, "cli_version"),
-        is_agent_session=lineage.is_sub_agent,
-        parent_session_id=parent,
-        parent_key=(lineage.key_of(parent) if lineage.is_sub_agent else f"{AGENT}:{parent}") if parent else None,
-        agent_id=(agent or lineage.id) if lineage.is_sub_agent else None,
-        usage=log.usage,
-        extensions=times
-        | ({"agent_type": lineage.agent_type} if lineage.is_sub_agent and lineage.agent_type else {})
-        | file_time(messages, source.files[0]),
-    )
-
-
-def _index_name(path: Path, session_id: str) -> str | None:
-    """The name a person gave the session, last entry first. Not part of the fingerprint: the file changes with every
-    session that gets a name, and the rollout of a session that is open tells its name itself."""
-    home = _home_of(path)
-    name = None
-    if home is None or stat_of(home / INDEX) is None:
-        return None
-    try:
-        for _, record in records(home / INDEX, Reading()):
-            if record.get("id") == session_id:
-                name = string(record, "thread_name") or name
-    except UnreadableSource:
-        return name
-    return name
-
-
-def _read_history(source: Source, reading: Reading) -> None:
-    """Prompts by session: shown only where the rollout is gone, or was never written."""
-    said: dict[str, list[Message]] = {}
-    for _, record in records(source.path, reading):
-        session_id, text, at = string(record, "session_id"), string(record, "text"), timestamp(record.get("ts"))
-        if session_id is None or text is None:
-            reading.skipped["history/untyped"] += 1
-            continue
-        said.setdefault(session_id, []).append(Message(Role.USER, (Text(text, at=at),), at=at))
-    origin = Origin(path=readable(str(source.path)), home=source.home)
-    for session_id, prompts in said.items():
-        facts = file_time(prompts, source.files[0])
-        session = Session(f"{AGENT}:{session_id}", session_id, AGENT, origin, extensions=facts)
-        reading.transcripts.append(Transcript(session, tuple(prompts), second_hand=True))

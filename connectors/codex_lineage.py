@@ -12,9 +12,9 @@ from functools import cached_property
 from typing import Any
 
 from agent_journal.connectors.base import mapping, string, timestamp
+from agent_journal.connectors.codex import AGENT
 from agent_journal.connectors.codex_parts import uuid7_time
 
-AGENT = "codex"
 IMPORTED = "external-import-turn-"  # Codex's copy of another agent's session, which has a connector of its own
 COPYING = timedelta(seconds=1)  # writing thousands of lines of history takes 40 ms; nobody types as fast
 

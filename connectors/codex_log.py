@@ -14,10 +14,10 @@ from typing import Any
 from msgspec import structs
 
 from agent_journal.connectors.base import count, items, mapping, string, timestamp
-from agent_journal.connectors.blocks import contents, kind_name
+from agent_journal.connectors.blocks import contents, kind_name, numbered
 from agent_journal.connectors.codex_lineage import Lineage
 from agent_journal.connectors.codex_parts import (
-    attachment,
+    attached,
     is_injected,
     is_shell,
     named_folder,
@@ -27,7 +27,7 @@ from agent_journal.connectors.codex_parts import (
     token_totals,
     usage_of,
 )
-from agent_journal.connectors.codex_tools import CALL_NAMES, Calls, tool_call
+from agent_journal.connectors.codex_tools import CALL_NAMES, Calls, call_of
 from agent_journal.session import Block, Message, Role, Text, Thinking, ToolCall, Usage
 
 NEAR = 50  # prompts without an answer between them among which a repeated one is looked for
@@ -177,7 +177,7 @@ class Log:
         draft = _asked(kept or texts, at, uuid)
         draft.whole = squeezed("".join(texts))
         draft.prompt = draft.prompt if kept else ""
-        draft.blocks += [a for p in parts if (a := attachment(p, uuid, at))]
+        draft.blocks += [a for p in parts if (a := attached(p, uuid, at))]
         if not draft.blocks:
             self.skipped["message without text"] += 1
             return None
@@ -283,7 +283,7 @@ class Log:
         self._hear("assistant", "\n\n".join(filter(None, texts)), at)
 
     def _take_call(self, fields: dict[str, Any], at: datetime | None) -> None:
-        self._calls.put(tool_call(fields, at), self._answering(at, string(fields, "id"), ()).blocks)
+        self._calls.put(call_of(fields, at), self._answering(at, string(fields, "id"), ()).blocks)
 
     def _take_output(self, fields: dict[str, Any], at: datetime | None) -> None:
         self._open = None
@@ -349,9 +349,8 @@ class Log:
             facts["is_meta"] = not draft.prompt or (self._has_events and draft is not self.drafts[-1])
         if self.lineage.is_sub_agent:
             facts["is_sidechain"] = True
-        return Message(
-            draft.role, tuple(draft.blocks), uuid=draft.uuid, at=draft.at, extensions=draft.extensions, **facts
-        )
+        blocks = numbered(draft.blocks)
+        return Message(draft.role, blocks, uuid=draft.uuid, at=draft.at, extensions=draft.extensions, **facts)
 
 
 def _asked(texts: Sequence[str], at: datetime | None, uuid: str | None) -> Draft:

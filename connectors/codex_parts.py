@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from agent_journal.connectors.base import count, mapping, string
-from agent_journal.connectors.blocks import kind_name
+from agent_journal.connectors.blocks import Stamp, attachment, kind_name
 from agent_journal.session import Attachment, Usage
 
 # How the texts begin that Codex itself puts among the user's; compared in lower case.
@@ -63,14 +63,14 @@ def part_text(raw: Any) -> str:
     return string(mapping(raw), "text") or ""
 
 
-def attachment(raw: Any, uuid: str | None, at: datetime | None) -> Attachment | None:
+def attached(raw: Any, uuid: str | None, at: datetime | None) -> Attachment | None:
     fields = mapping(raw)
     kind = {"input_image": "image", "input_audio": "audio"}.get(kind_name(fields.get("type")))
     if kind is None:
         return None
     url = string(fields, "image_url") or ""
-    media = url[5:].partition(";")[0][:100] if url.startswith("data:") else ""
-    return Attachment(kind, "" if media else url[:1024], media, uuid=uuid, at=at)
+    media = url[5:].partition(";")[0] if url.startswith("data:") else ""
+    return attachment(kind, url, media, Stamp(uuid, None, at))
 
 
 def token_totals(fields: dict[str, Any]) -> dict[str, Any]:

@@ -8,15 +8,14 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
-import msgspec
 from msgspec import structs
 
 from agent_journal.connectors.base import items, mapping, string
-from agent_journal.connectors.blocks import kept_json, kind_name, result_text, tool_paths
+from agent_journal.connectors.blocks import Stamp, kind_name, patched_paths, result_text, tool_call
 from agent_journal.connectors.codex_parts import HEADER_CHARS
-from agent_journal.session import Block, ToolCall, tool_type
+from agent_journal.connectors.jsonl import parsed
+from agent_journal.session import Block, ToolCall
 
-_PATCHED = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+?)\s*$", re.M)
 _EXIT = re.compile(r"^(?:Exit code:|Process exited with code) (-?\d{1,10})$", re.M)
 _FAILED = re.compile(r"aborted by user|failed|\w+ (?:verification )?failed")
 CALL_NAMES = {
@@ -87,32 +86,21 @@ class Calls:
         blocks[place] = structs.replace(call, success=done, details=details)
 
 
-def tool_call(fields: dict[str, Any], at: datetime | None) -> ToolCall:
+def call_of(fields: dict[str, Any], at: datetime | None) -> ToolCall:
     name = CALL_NAMES.get(kind_name(fields.get("type"))) or string(fields, "name") or "unknown"
     if space := string(fields, "namespace"):
         name = f"{space}__{name.removeprefix('_')}"
-    arguments = _arguments(fields)
-    return ToolCall(
-        id=string(fields, "call_id", "id") or "",
-        name=name,
-        type=tool_type(name),
-        arguments=arguments,
-        success=False if fields.get("status") in ("failed", "incomplete") else None,
-        paths=tuple(dict.fromkeys((*tool_paths(arguments), *_PATCHED.findall(_script(arguments))))),
-        uuid=string(fields, "id"),
-        at=at,
-    )
+    success = False if fields.get("status") in ("failed", "incomplete") else None
+    stamp = Stamp(string(fields, "id"), None, at)
+    call = tool_call(string(fields, "call_id", "id"), name, _arguments(fields), stamp, success=success)
+    paths = dict.fromkeys((*call.paths, *patched_paths(_script(call.arguments))))
+    return structs.replace(call, paths=tuple(paths))
 
 
 def _arguments(fields: dict[str, Any]) -> Any:
     """JSON in a string, the plain input of a custom tool, or what a built-in tool was asked to do."""
     given = next((fields[k] for k in ("arguments", "input", "action", "revised_prompt") if fields.get(k)), None)
-    if isinstance(given, str) and "arguments" in fields:
-        try:
-            return kept_json(msgspec.json.decode(given))
-        except (msgspec.MsgspecError, ValueError, RecursionError):
-            return given
-    return kept_json(given)
+    return parsed(given) if "arguments" in fields else given
 
 
 def _script(arguments: Any) -> str:
@@ -122,12 +110,7 @@ def _script(arguments: Any) -> str:
 
 
 def _json_object(text: str) -> dict[str, Any]:
-    if not text.startswith("{"):
-        return {}
-    try:
-        return mapping(msgspec.json.decode(text))
-    except (msgspec.MsgspecError, ValueError, RecursionError):
-        return {}
+    return mapping(parsed(text)) if text.startswith("{") else {}
 
 
 def call_result(fields: dict[str, Any], skipped: Counter[str]) -> tuple[str, bool | None, dict[str, Any]]:

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from typing import Any
 
 from agent_journal.connectors.base import items, mapping, string
-from agent_journal.connectors.blocks import Stamp, kept_json, kind_name, result_text, small, tool_paths
+from agent_journal.connectors.blocks import (
+    Stamp,
+    attachment,
+    kept_json,
+    kind_name,
+    patched_paths,
+    result_text,
+    small,
+    tool_paths,
+)
 from agent_journal.session import Attachment, ToolType, tool_type
 
-TRANSFORMED_CHARS = 4000  # a prompt with injected context is kept beside the raw one up to here (R31)
+TRANSFORMED_CHARS = 4000  # a prompt with injected context is kept beside the raw one up to here
 SELECTION_CHARS = 2000
-NAME_CHARS = 1024
 DETAIL_CHARS = 200
 FACT_CHARS = 2000
 
-_PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
 # Of some forty telemetry fields, those that say how the call went.
 _TELLING = frozenset({
     "exit_code", "exitCode", "is_timeout", "shell_status", "shell_error_category", "linesAdded",
@@ -33,24 +39,16 @@ _CALL_FACTS = (
 _SUB_AGENT_FACTS = ("agentName", "agentDisplayName", "agentDescription", "description", "model")
 
 
-def attachment(raw: Any, stamp: Stamp, skipped: Counter[str]) -> Attachment | None:
+def attached(raw: Any, stamp: Stamp, skipped: Counter[str]) -> Attachment | None:
     fields = mapping(raw)
     selection = fields.get("selection")
     text = string(fields, "text") or (selection if isinstance(selection, str) else string(mapping(selection), "text"))
-    name = string(fields, "path", "filePath", "displayName", "title", "url", "name") or ""
-    kind = kind_name(fields.get("type"))
+    name = string(fields, "path", "filePath", "displayName", "title", "url", "name")
     if not (text or name or "type" in fields):
         skipped["attachment/empty"] += 1
         return None
-    return Attachment(
-        kind=kind,
-        name="" if name.startswith("data:") else name[:NAME_CHARS],
-        media_type=(string(fields, "mimeType", "mediaType") or "")[:100],
-        text=(text or "")[:SELECTION_CHARS],
-        uuid=stamp.uuid,
-        parent_uuid=stamp.parent_uuid,
-        at=stamp.at,
-    )
+    media = string(fields, "mimeType", "mediaType")
+    return attachment(kind_name(fields.get("type")), name, media, stamp, (text or "")[:SELECTION_CHARS])
 
 
 def is_meta_prompt(data: dict[str, Any], text: str) -> bool:
@@ -83,12 +81,8 @@ def call_facts(record: dict[str, Any], name: str | None) -> dict[str, Any]:
     arguments = record.get("arguments")
     if arguments is not None:
         kept = kept_json(arguments)
-        facts |= {"arguments": kept, "paths": _patched(kept) if isinstance(kept, str) else tool_paths(kept)}
+        facts |= {"arguments": kept, "paths": patched_paths(kept) if isinstance(kept, str) else tool_paths(kept)}
     return facts
-
-
-def _patched(patch: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(path.strip() for path in _PATCHED.findall(patch)))
 
 
 def result_facts(data: dict[str, Any], stamp: Stamp, skipped: Counter[str]) -> dict[str, Any]:

@@ -13,11 +13,11 @@ from typing import Any
 from msgspec.structs import replace
 
 from agent_journal.connectors.base import count, items, mapping, string, timestamp
-from agent_journal.connectors.blocks import Stamp, kept_json, kind_name, result_text, small
+from agent_journal.connectors.blocks import Stamp, kept_json, kind_name, numbered, result_text, small
 from agent_journal.connectors.copilot_blocks import (
     DETAIL_CHARS,
     FACT_CHARS,
-    attachment,
+    attached,
     call_facts,
     is_meta_prompt,
     prompt_facts,
@@ -96,7 +96,7 @@ class Log:
         return False
 
     def messages(self, agent: str) -> tuple[Message, ...]:
-        return tuple(replace(d.message, blocks=tuple(d.blocks)) for d in self.drafts if d.agent == agent)
+        return tuple(replace(d.message, blocks=numbered(d.blocks)) for d in self.drafts if d.agent == agent)
 
     def agents(self) -> Iterator[tuple[str, SubAgent]]:
         """Sub-agents that said something, in order of appearance."""
@@ -155,7 +155,7 @@ class Log:
         text = result_text(event.data.get("content"), self.skipped)
         blocks: list[Block] = [Text(text, *event.stamp)] if text.strip() else []
         for raw in items(event.data.get("attachments")):
-            if made := attachment(raw, event.stamp, self.skipped):
+            if made := attached(raw, event.stamp, self.skipped):
                 blocks.append(made)
         if not blocks:
             return "user.message/empty"

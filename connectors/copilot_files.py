@@ -9,7 +9,7 @@ import os
 import re
 from pathlib import Path
 
-from agent_journal.connectors.base import Discovery, FileStat, Source, entries, stat_of
+from agent_journal.connectors.base import Discovery, FileStat, Source, entries, is_folder, readable, stat_of
 
 AGENT = "copilot-cli"
 EVENTS, LEGACY = "events", "legacy"  # kinds of Source
@@ -27,19 +27,12 @@ def find(root: Path) -> Discovery:
         _single_file(root, discovery)
         return discovery
     parts = [root / name for name in (*CURRENT_FOLDERS, LEGACY_FOLDER)]
-    is_home = root.name in _HOMES or any(_is_folder(part) for part in parts)
+    is_home = root.name in _HOMES or any(is_folder(part) for part in parts)
     found = _Found()
     for folder in parts if is_home else [root]:
         _folder(folder, found, discovery)
     found.into(discovery)
     return discovery
-
-
-def _is_folder(path: Path) -> bool:
-    try:
-        return path.is_dir()
-    except OSError:  # below a folder without permission
-        return False
 
 
 def legacy_name(name: str) -> tuple[str, str | None] | None:
@@ -51,11 +44,6 @@ def legacy_name(name: str) -> tuple[str, str | None] | None:
 def session_name(path: Path) -> str:
     """The session a log belongs to, by its place."""
     return readable(path.parent.name if path.name == LOG else path.stem)
-
-
-def readable(name: str) -> str:
-    """A file name as text that can be written: not all names are UTF-8."""
-    return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 class _Found:
@@ -155,7 +143,7 @@ def _is_closed(folder: Path, discovery: Discovery) -> bool:
 def _file(entry: os.DirEntry[str], found: _Found, discovery: Discovery) -> None:
     path = Path(entry.path)
     old = legacy_name(entry.name)
-    if entry.is_symlink() and _is_folder(path):
+    if entry.is_symlink() and is_folder(path):
         discovery.passed.append((path, "a link to a folder, not followed"))
     elif path.suffix != ".jsonl" and old is None:
         discovery.passed.append((path, "not a session log"))

@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-import msgspec
 from msgspec.structs import replace
 
 from agent_journal.connectors.base import items, mapping, string, timestamp
-from agent_journal.connectors.blocks import Stamp, contents, kind_name, result_text
+from agent_journal.connectors.blocks import Stamp, contents, kind_name, numbered, result_text
 from agent_journal.connectors.copilot_blocks import call_facts
 from agent_journal.connectors.copilot_draft import Draft, Slot
 from agent_journal.connectors.copilot_facts import trusted_folder
+from agent_journal.connectors.jsonl import parsed
 from agent_journal.session import Attachment, Block, Message, Role, Text, ToolCall
 
 _SUCCESS = {"success": True, "failure": False, "rejected": False, "denied": False}
@@ -61,7 +61,7 @@ class _Conversation:
     _uuids: set[str] = field(default_factory=set)
 
     def messages(self) -> tuple[Message, ...]:
-        return tuple(replace(d.message, blocks=tuple(d.blocks)) for d in self.drafts)
+        return tuple(replace(d.message, blocks=numbered(d.blocks)) for d in self.drafts)
 
     # The timeline.
 
@@ -190,12 +190,7 @@ class _Conversation:
 
 def _decoded(arguments: Any) -> Any:
     """The chat holds arguments as a string of JSON; one that is not stays as it is."""
-    if not isinstance(arguments, str):
-        return arguments
-    try:
-        value = msgspec.json.decode(arguments)
-    except (msgspec.MsgspecError, ValueError, RecursionError):
-        return arguments
+    value = parsed(arguments)
     return value if isinstance(value, dict) else arguments
 
 

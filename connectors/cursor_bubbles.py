@@ -10,12 +10,10 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-import msgspec
-
 from agent_journal.connectors.base import count, items, mapping, string, timestamp
-from agent_journal.connectors.blocks import kept_json, kind_name, tool_paths
-from agent_journal.connectors.jsonl import decoded
-from agent_journal.session import Attachment, Block, Message, Role, Text, Thinking, ToolCall, Usage, tool_type
+from agent_journal.connectors.blocks import Stamp, attachment, json_text, kind_name, numbered, tool_call
+from agent_journal.connectors.jsonl import parsed
+from agent_journal.session import Block, Message, Role, Text, Thinking, ToolCall, Usage
 
 _EARLIEST_MS = 946_684_800_000  # the year 2000: smaller numbers count from the start of the program
 _ROLES = {1: Role.USER, 2: Role.ASSISTANT, "user": Role.USER, "ai": Role.ASSISTANT}
@@ -44,7 +42,7 @@ def message_of(
     usage = Usage(count(tokens.get("inputTokens")), count(tokens.get("outputTokens")))
     return Message(
         role,
-        tuple(blocks),
+        numbered(blocks),
         uuid=name,
         at=at,
         model=model_of(bubble.get("modelInfo")) if role is Role.ASSISTANT else None,
@@ -81,25 +79,21 @@ def _said(bubble: Mapping[str, Any], name: str | None, at: datetime | None) -> I
     if text and text.strip():
         yield Thinking(text, uuid=name, at=at) if bubble.get("isThought") is True else Text(text, uuid=name, at=at)
     for image in items(bubble.get("images")):
-        yield Attachment("image", (string(mapping(image), "path", "name") or "")[:1024], uuid=name, at=at)
+        yield attachment("image", string(mapping(image), "path", "name"), None, Stamp(name, None, at))
 
 
 def _call(tool: Mapping[str, Any], name: str | None, at: datetime | None) -> ToolCall:
-    called, status = string(tool, "name") or "unknown", string(tool, "status")
-    arguments = kept_json(parsed(tool.get("params") or tool.get("rawArgs") or None))
+    status = string(tool, "status")
     success = _SUCCESS.get(status or "")
-    return ToolCall(
-        id=string(tool, "toolCallId") or name or "",
-        name=called,
-        type=tool_type(called),
-        arguments=arguments,
+    return tool_call(
+        string(tool, "toolCallId") or name,
+        string(tool, "name"),
+        parsed(tool.get("params") or tool.get("rawArgs") or None),
+        Stamp(name, None, at),
         result=_result(tool) if success is not None else None,
         success=success,
         result_uuid=name if success is not None else None,
-        paths=tool_paths(arguments),
         details={"status": status} if success is False else {},
-        uuid=name,
-        at=at,
     )
 
 
@@ -107,19 +101,5 @@ def _result(tool: Mapping[str, Any]) -> str:
     """Results are JSON in a string; a command's holds its output, an error's what the user was shown."""
     for key, inner in (("result", "output"), ("error", "clientVisibleErrorMessage")):
         if raw := tool.get(key):
-            return string(mapping(parsed(raw)), inner) or (raw if isinstance(raw, str) else _json(raw))
+            return string(mapping(parsed(raw)), inner) or (raw if isinstance(raw, str) else json_text(raw))
     return ""
-
-
-def _json(value: Any) -> str:
-    return msgspec.json.encode(kept_json(value)).decode()
-
-
-def parsed(value: Any) -> Any:
-    """The JSON in a string; a string that holds none stays one."""
-    if not isinstance(value, str):
-        return value
-    try:
-        return decoded(value)
-    except ValueError:
-        return value

@@ -7,98 +7,43 @@ from __future__ import annotations
 
 import re
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-import msgspec
 from msgspec.structs import replace
 
-from agent_journal.connectors.base import (
-    Discovery,
-    FileStat,
-    Reading,
-    Source,
-    entries,
-    file_time,
-    is_folder,
-    mapping,
-    readable,
-    stat_of,
-    string,
-    walk,
+from agent_journal.connectors.base import Reading, Source, file_time, mapping, readable, string
+from agent_journal.connectors.blocks import (
+    Stamp,
+    block,
+    contents,
+    json_text,
+    kind_name,
+    numbered,
+    result_text,
+    tool_call,
 )
-from agent_journal.connectors.blocks import Stamp, block, contents, kept_json, kind_name, result_text, tool_paths
-from agent_journal.connectors.jsonl import decoded, records, text_lines
-from agent_journal.session import Block, Message, Origin, Role, Session, Text, Thinking, ToolCall, Transcript, tool_type
+from agent_journal.connectors.cursor_files import FOLDER, parent_of
+from agent_journal.connectors.jsonl import parsed, records, text_lines
+from agent_journal.session import Block, Message, Origin, Role, Session, Text, Thinking, ToolCall, Transcript
 
-TRANSCRIPT = "history"  # kind of Source: such sources are read last, when the databases are known
-STORE = "store.db"
 REDACTED = "[REDACTED]"
-_FOLDER, _SUB_AGENTS = "agent-transcripts", "subagents"
-_HOME_PARTS = ("chats", "projects")
-
-# Where they are.
 
 
-def is_home(root: Path) -> bool:
-    return root.name == ".cursor" or any(is_folder(root / part) for part in _HOME_PARTS)
-
-
-def stores(home: Path, discovery: Discovery) -> dict[str, Path]:
-    """chats/<md5 of the workspace>/<session id>/store.db, by session."""
-    return {path.parent.name: path for path in _paths(home / "chats", discovery) if path.name == STORE}
-
-
-def home_transcripts(home: Path, discovery: Discovery) -> list[Source]:
-    projects = [Path(e.path) / _FOLDER for e in entries(home / "projects", discovery)]
-    return [source for folder in projects for source in transcripts(_paths(folder, discovery), discovery)]
-
-
-def _paths(folder: Path, discovery: Discovery) -> Iterator[Path]:
-    return (Path(entry.path) for entry in walk(folder, discovery, 2))
-
-
-def transcripts(paths: Iterable[Path], discovery: Discovery) -> list[Source]:
-    """One source a session. Its oldest layout gives the path, so that a session that moves stays the same source."""
-    found: dict[tuple[Path, str], list[FileStat]] = {}
-    for path in paths:
-        own = stat_of(path) if path.suffix in (".jsonl", ".txt") else None
-        if own is None:
-            discovery.passed.append((path, "not a transcript"))
-            continue
-        nested = path.parent.name == path.stem and path.parent.parent.name == _FOLDER
-        found.setdefault((path.parent.parent if nested else path.parent, path.stem), []).append(own)
-    listed = (sorted(files, key=_freshness) for files in found.values())
-    return [Source("", files[0].path, tuple(files), TRANSCRIPT) for files in listed]
-
-
-def _freshness(file: FileStat) -> tuple[bool, bool]:
-    """.txt came first, then lines of JSON, then a folder for each session."""
-    return file.path.suffix == ".jsonl", file.path.parent.name == file.path.stem
-
-
-def parent_of(path: Path) -> str | None:
-    """The session that started the sub-agent of this transcript."""
-    return readable(path.parent.parent.name) if path.parent.name == _SUB_AGENTS else None
-
-
-# What they say.
-
-
-def read_transcript(source: Source, reading: Reading) -> None:
-    file = source.files[-1]
+def read_transcript(source: Source) -> Reading:
+    reading, file = Reading(), source.files[-1]
     conversation = Conversation(reading.skipped)
     read = _read_lines if file.path.suffix == ".jsonl" else _read_text
     read(file.path, conversation, reading)
     messages = conversation.messages()
     if not any(m.role in (Role.USER, Role.ASSISTANT) for m in messages):
         reading.skipped["blank session"] += 1
-        return
+        return reading
     name, parent = readable(file.path.stem), parent_of(file.path)
-    encoded = next((readable(p.parent.name) for p in file.path.parents if p.name == _FOLDER), None)
+    encoded = next((readable(p.parent.name) for p in file.path.parents if p.name == FOLDER), None)
     session = Session(
         key=f"{source.agent}:{parent}/agent-{name}" if parent else f"{source.agent}:{name}",
         id=f"agent-{name}" if parent else name,
@@ -113,6 +58,7 @@ def read_transcript(source: Source, reading: Reading) -> None:
         extensions=file_time(messages, file),
     )
     reading.transcripts.append(Transcript(session, messages, second_hand=True))
+    return reading
 
 
 def encoded_folder(folder: str) -> str:
@@ -215,11 +161,9 @@ def _add_parts(conversation: Conversation, role: str, parts: list[tuple[str, lis
 
 def _arguments(body: str) -> Any:
     """JSON, or a setting a line, or a patch, which stays text."""
-    try:
-        value = decoded(body)
-        return value if isinstance(value, dict) else body
-    except ValueError:
-        settings = [_SETTING.fullmatch(line.strip()) for line in body.splitlines() if line.strip()]
+    if isinstance(value := parsed(body), dict):
+        return value
+    settings = [_SETTING.fullmatch(line.strip()) for line in body.splitlines() if line.strip()]
     return {s[1]: s[2] for s in settings if s} if settings and all(settings) else body
 
 
@@ -247,7 +191,7 @@ class Conversation:
         return self._drafts[-1][0].at if self._drafts else None
 
     def messages(self) -> tuple[Message, ...]:
-        return tuple(replace(message, blocks=tuple(blocks)) for message, blocks in self._drafts)
+        return tuple(replace(message, blocks=numbered(blocks)) for message, blocks in self._drafts)
 
     def add(self, role_name: str, content: Any, stamp: Stamp, model: str | None = None) -> None:
         role = _ROLES.get(role_name)
@@ -298,18 +242,8 @@ class Conversation:
     def _call(self, part: dict[str, Any], stamp: Stamp) -> ToolCall:
         """Most calls of transcripts have no id: they are numbered, or they would be taken for one another."""
         self._calls += 1
-        name = string(part, "toolName", "name") or "unknown"
-        arguments = kept_json(part.get("args", part.get("input")))
-        return ToolCall(
-            id=string(part, "toolCallId", "id") or f"call-{self._calls}",
-            name=name,
-            type=tool_type(name),
-            arguments=arguments,
-            paths=tool_paths(arguments),
-            uuid=stamp.uuid,
-            parent_uuid=stamp.parent_uuid,
-            at=stamp.at,
-        )
+        call_id = string(part, "toolCallId", "id") or f"call-{self._calls}"
+        return tool_call(call_id, string(part, "toolName", "name"), part.get("args", part.get("input")), stamp)
 
     def _result(self, raw: Any, stamp: Stamp) -> None:
         part = mapping(raw)
@@ -329,8 +263,7 @@ class Conversation:
             assert isinstance(call, ToolCall)
             blocks[number] = replace(call, **answer)
             return
-        name = name or "unknown"
-        call = ToolCall(call_id or "", name, tool_type(name), uuid=stamp.uuid, at=stamp.at, **answer)
+        call = tool_call(call_id, name, None, stamp, **answer)
         self._drafts.append((Message(Role.TOOL, (), uuid=stamp.uuid, at=stamp.at), [call]))
 
     def _unanswered(self, name: str | None) -> str | None:
@@ -345,7 +278,7 @@ class Conversation:
     def _result_text(self, part: Mapping[str, Any]) -> str:
         value = next((part[key] for key in ("result", "content", "output", "text") if part.get(key) is not None), "")
         if isinstance(value, dict) and "text" not in value:
-            return msgspec.json.encode(kept_json(value)).decode()
+            return json_text(value)
         return result_text(value, self.skipped)
 
 

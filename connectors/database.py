@@ -14,20 +14,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from agent_journal.connectors.base import FileStat, stat_of
+from agent_journal.connectors.base import database_files
 from agent_journal.errors import UnreadableSource
 
-SIDECARS = ("-wal", "-journal")
 MAX_COPY_BYTES = 8 * 2**30
-
-
-def files_of(path: Path) -> tuple[FileStat, ...]:
-    """The stats whose change means that the database changed; its own first, nothing if it is not there."""
-    own = stat_of(path)
-    if own is None:
-        return ()
-    beside = (stat_of(path.with_name(path.name + suffix)) for suffix in SIDECARS)
-    return (own, *(found for found in beside if found is not None))
 
 
 @contextmanager
@@ -42,7 +32,7 @@ def reading(path: Path) -> Iterator[sqlite3.Connection]:
 
 @contextmanager
 def _opened(path: Path, folder: Path) -> Iterator[sqlite3.Connection]:
-    files = files_of(path)
+    files = database_files(path)
     if not files:
         raise UnreadableSource(f"{path}: not a file")
     live = [f for f in files[1:] if f.size]

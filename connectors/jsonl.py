@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, cast
 import msgspec
 import zstandard
 
-from agent_journal.connectors.base import Reading
+from agent_journal.connectors.base import Reading, readable, stat_of
 from agent_journal.errors import UnreadableSource
 
 MAX_LINE_BYTES = 64 * 2**20  # agents write images and file snapshots inline; a longer line is no conversation
@@ -82,6 +82,31 @@ def document(path: Path) -> Any:
         return decoded(data)
     except ValueError as error:
         raise UnreadableSource(f"{path}: {error}") from error
+
+
+def json_object(path: Path) -> dict[str, Any]:
+    """The object in a file that holds one value."""
+    whole = document(path)
+    if not isinstance(whole, dict):
+        raise UnreadableSource(f"{readable(str(path))}: a JSON {type(whole).__name__}, not an object")
+    return whole
+
+
+def sidecar(path: Path, reading: Reading) -> dict[str, Any]:
+    """The object in a small file beside a session: empty where there is none, counted where it cannot be read."""
+    try:
+        return json_object(path) if stat_of(path) else {}
+    except UnreadableSource as error:
+        reading.bad_line(0, error.message)
+        return {}
+
+
+def parsed(value: Any) -> Any:
+    """The JSON in a string; a string that holds none stays one, as does every other value."""
+    try:
+        return decoded(value) if isinstance(value, str | bytes) else value
+    except ValueError:
+        return value
 
 
 def decoded(data: bytes | str) -> Any:

@@ -7,6 +7,7 @@ import fnmatch
 import glob
 import hashlib
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -39,7 +40,8 @@ class Look(Struct, frozen=True):
 
 def scan(store: Store | None, connectors: Sequence[Connector], look: Look) -> Scan:
     known = store.known() if store is not None else {}
-    projects = store.workspaces() if store is not None and any(c.scattered for c in connectors) else []
+    thorough = not look.quick and any(c.scattered for c in connectors)
+    projects = store.workspaces() if store is not None and thorough else []
     result = Scan({}, {}, [], [], [])
     seen: set[tuple[str, str, str]] = set()
     for connector in connectors:
@@ -68,13 +70,13 @@ def _discovered(
 ) -> tuple[Discovery, list[Path]]:
     discovery, every = Discovery(), []
     for label, home in {"local": look.home, **look.config.homes}.items():
-        if label == "local":
+        if look.quick and connector.scattered:
+            roots = [Path(path) for agent, at, path in known if (agent, at) == (connector.agent, label)]
+        elif label == "local":
             roots = _local_roots(connector, look, projects)
         else:  # settings and environment are about the local home; of another only the usual places count
             roots = connector.roots({}, home) if look.config.storage.discovers(connector.config_key) else []
         every += roots
-        if look.quick and connector.scattered:
-            roots = [Path(path) for agent, at, path in known if (agent, at) == (connector.agent, label)]
         found = Discovery()
         for root in roots:
             found.extend(connector.discover(root))
@@ -168,17 +170,22 @@ def _excluding(discovery: Discovery, patterns: Sequence[str]) -> list[Source]:
 
 
 def excluded(path: str, patterns: Sequence[str]) -> bool:
-    """A pattern names a file or folder, and everything below it; Claude's folder names are workspaces with dashes."""
-    return any(below(path, pattern) or _below_encoded(path, pattern) for pattern in patterns)
+    """A pattern names a file or folder, and everything below it."""
+    return any(below(path, pattern) or _in_encoded(path, pattern) for pattern in patterns)
 
 
 def below(path: str, pattern: str) -> bool:
-    pattern = pattern.rstrip("/")
+    """~/private, ~/private/ and ~/private/** all mean the folder and what is in it."""
+    pattern = _folder(pattern)
     return fnmatch.fnmatchcase(path, pattern) or fnmatch.fnmatchcase(path, f"{pattern}/*")
 
 
-def _below_encoded(path: str, pattern: str) -> bool:
-    encoded = "".join(c if c.isalnum() or c in "*?" else "-" for c in pattern.rstrip("/"))
-    if not encoded.strip("-*?"):
-        return False
-    return any(fnmatch.fnmatchcase(part, encoded) for part in Path(path).parts)
+def _folder(pattern: str) -> str:
+    return re.sub(r"(/\*{0,2})+$", "", pattern) or pattern
+
+
+def _in_encoded(path: str, pattern: str) -> bool:
+    """Claude names a folder after the workspace, with dashes. Only the whole name tells: a-b may be a/b or a-b, and
+    what lies below is decided by the workspace that the session itself names."""
+    encoded = "".join(c if c.isalnum() or c in "*?" else "-" for c in _folder(pattern))
+    return bool(encoded.strip("-*?")) and any(fnmatch.fnmatchcase(part, encoded) for part in Path(path).parts)

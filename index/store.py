@@ -263,8 +263,8 @@ class Store:
         )
         if same != 1:
             return session.key
-        shared = (len(os.path.commonprefix([session.id, str(other)])) for other in (below, above) if other)
-        return session.id[: max(LEAST_HANDLE, *(n + 1 for n in shared), 0)]
+        needed = [LEAST_HANDLE, *(_shared(session.id, str(other)) + 1 for other in (below, above) if other)]
+        return session.id[: max(needed)]
 
     def session(self, row: int) -> StoredSession:
         return self._session(self._one(f"SELECT {_SESSION_COLUMNS} FROM session s WHERE s.id = ?", (row,)))
@@ -389,6 +389,12 @@ class Store:
         for of, *place in found:
             groups.setdefault(int(str(of)), []).append(msgspec.convert(place, Copy, strict=False))
         return groups
+
+
+def _shared(a: str, b: str) -> int:
+    """How many characters two texts begin with alike."""
+    pairs = zip(a, b, strict=False)
+    return next((place for place, (x, y) in enumerate(pairs) if x != y), min(len(a), len(b)))
 
 
 def _connected(path: Path) -> sqlite3.Connection:

@@ -166,7 +166,17 @@ def test_pages_follow_each_other_and_ranks_go_on(aj: Aj) -> None:
     second = aj("quotes", "--json", "--limit", "2", "--cursor", first["next"]).object
     pages = [(m["rank"], m["message"]["uuid"]) for page in (first, second) for m in page["matches"]]
     assert (pages, second["next"]) == (whole, None)
+    for page in ((), ("--cursor", aj("quotes", "--json", "--limit", "2").object["next"])):
+        aj("quotes", "--limit", "2", *page)
     assert aj("show", "3").lines[7:] != []
+
+
+def test_a_programs_search_does_not_change_what_show_3_means(aj: Aj) -> None:
+    aj("quotes")
+    before = aj("show", "1").out
+    assert aj("cart", "--json").code == aj("cart", "--ndjson").code == 0
+    assert aj("zebra").code == 1
+    assert aj("show", "1").out == before
 
 
 def test_here_finds_only_what_was_done_below_the_current_folder(tmp_path: Path) -> None:

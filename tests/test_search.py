@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from logs import Record, assistant, text, thinking, tool_result, tool_use, transcript_path, user, write
+from logs import Record, agent_progress, assistant, text, thinking, tool_result, tool_use, transcript_path, user, write
 
 from agent_journal.answer import Answer, Place
 from agent_journal.config import load
 from agent_journal.connectors.registry import SOURCE_KEYS
 from agent_journal.errors import BadQuery, NoJournal, NoSuchSession
+from agent_journal.index import sync
 from agent_journal.search import Journal
 
 
@@ -313,3 +314,106 @@ def test_hits_of_the_last_search_are_remembered_by_rank(journal: Journal) -> Non
     assert recalled == [(m.session.session.key, m.message.ordinal) for m in answer.matches]
     with pytest.raises(NoSuchSession, match="the last search has no hit 9"):
         journal.recall(9)
+
+
+# --- what a careful reader found -------------------------------------------------------------------------
+
+
+def test_in_holds_for_its_own_side_of_or(journal: Journal) -> None:
+    said(journal, "the parser", "hello there")
+    assert found(journal, "(hello in:title) OR parser") == ["the parser"]
+    assert sorted(found(journal, "(hello in:text) OR parser")) == ["hello there", "the parser"]
+
+
+def test_a_place_that_is_excluded_is_not_searched_but_its_messages_are(journal: Journal) -> None:
+    session(journal, "a", assistant("a1", thinking("heron"), text("egret")))
+    assert [journal.search(q).total.messages for q in ("heron", "heron -in:thinking", "egret -in:thinking")] == [
+        1,
+        0,
+        1,
+    ]
+
+
+def test_an_excluded_session_does_not_hide_what_also_stands_in_another(journal: Journal) -> None:
+    shared = [user("u1", "the needle")]
+    session(journal, "first", *shared)
+    session(journal, "second", *shared, user("u2", "and on", timestamp="2026-03-03T00:00:00Z"))
+    left = [[m.session.session.id for m in journal.search(f"needle -session:{s}").matches] for s in ("first", "second")]
+    assert left == [["second"], ["first"]]
+    assert [s.session.id for s in journal.sessions("session:first").sessions] == ["first"]
+
+
+def test_a_folder_is_meant_as_it_is_typed_in_a_shell(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
+    shop = journal.home / "shop"
+    shop.mkdir(parents=True)
+    (journal.home / "link").symlink_to(shop)
+    session(journal, "a", user("u1", "needle", cwd=str(shop)))
+    monkeypatch.chdir(journal.home)
+    monkeypatch.setenv("HOME", str(journal.home))
+    for folder in ("~/shop", "shop", ".", f"{journal.home}/shop/", "link", "shop/../shop"):
+        assert found(journal, f"needle dir:{folder}") == ["needle"], folder
+    assert found(journal, "needle dir:~/till") == []
+
+
+@pytest.mark.parametrize("pattern", ["project:" + "x" * 400, "file:" + "*a" * 40, "model:" + "y*" * 300])
+def test_a_pattern_too_long_for_the_engine_is_refused_and_nothing_is_rebuilt(journal: Journal, pattern: str) -> None:
+    said(journal, "x")
+    with pytest.raises(BadQuery, match="a pattern has at most 150 characters and 8 stars"):
+        journal.search(pattern)
+    assert journal.search("x").notes == ()
+
+
+def test_index_settings_take_effect_on_an_index_that_exists(tmp_path: Path) -> None:
+    environ = {"HOME": str(tmp_path), "AJ_HOME": str(tmp_path / "aj")}
+    talk = [assistant("a1", thinking("secret plan"), tool_use("t1")), user("u1", [tool_result("t1", "long output")])]
+    totals = []
+    for settings in ("", "thinking = false", "tool_output_chars = 0", ""):
+        (tmp_path / "aj").mkdir(exist_ok=True)
+        (tmp_path / "aj" / "config.toml").write_text(f"[index]\n{settings}\n")
+        with Journal.open(load(environ, SOURCE_KEYS), environ) as journal:
+            session(journal, "a", *talk)
+            totals.append([journal.search(word).total.messages for word in ("secret", "output")])
+    assert totals == [[1, 1], [0, 1], [1, 0], [1, 1]]
+
+
+def test_a_large_active_session_does_not_hold_up_a_small_new_one(journal: Journal) -> None:
+    said(journal, "first")
+    journal.reindex()
+    session(journal, "small", user("s1", "a small heron"))
+    session(journal, "large", *(user(f"l{n}", "x" * 1000) for n in range(6000)))
+    answer = journal.search("heron")
+    assert (texts(answer), answer.coverage.behind) == (["a small heron"], 1)
+
+
+def test_a_session_told_by_two_sources_in_two_batches_is_one_hit(
+    journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sync, "BATCH_BYTES", 1)
+    folder = transcript_path(journal.home, "parent").parent
+    echo = agent_progress("p1", "a7", "t1", assistant("x1", text("the egret"), isSidechain=True, agentId="a7"))
+    call = assistant("a1", tool_use("t1", "Task", description="look", prompt="look"))
+    session(journal, "parent", user("u1", "go"), call, echo)
+    write(
+        folder / "agent-a7.jsonl",
+        assistant("x1", text("the egret"), isSidechain=True, agentId="a7", sessionId="parent"),
+        user("x2", "more of the egret", isSidechain=True, agentId="a7", sessionId="parent"),
+    )
+    journal.reindex()
+    assert sorted(found(journal, "egret")) == ["more of the egret", "the egret"]
+
+
+def test_a_session_whose_file_is_gone_offers_no_command_to_resume_it(journal: Journal) -> None:
+    session(journal, "a", user("u1", "needle"))
+    journal.reindex()
+    resumes = [journal.search("needle").matches[0].resume is not None]
+    transcript_path(journal.home, "a").unlink()
+    resumes.append(journal.search("needle").matches[0].resume is not None)
+    assert resumes == [True, False]
+
+
+def test_every_printed_name_opens_its_session(journal: Journal) -> None:
+    for name in ("9f8e7d6c-1111", "9f8e7d6c-2222", "short", "9f8e7d6c"):
+        session(journal, name, user(f"u-{name}", "needle"))
+    journal.reindex()
+    for match in journal.search("needle").matches:
+        assert journal.session(match.session.handle).session.id == match.session.session.id

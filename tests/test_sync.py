@@ -224,7 +224,11 @@ def private_home(home: Home) -> None:
     home.history(prompt, prompt | {"display": "an open ibis", "project": "/home/ana/shop"})
 
 
-@pytest.mark.parametrize("pattern", ["/home/ana/secret", "/home/ana/secret/", "/home/ana/sec*", "*/secret*"])
+SECRET = "/home/ana/secret"
+SECRETS = [SECRET, f"{SECRET}/", f"{SECRET}/*", f"{SECRET}/**", "/home/ana/sec*", "*/secret*"]
+
+
+@pytest.mark.parametrize("pattern", SECRETS)
 def test_excluded_workspace_never_reaches_the_journal(home: Home, pattern: str) -> None:
     private_home(home)
     home.configure(f'[index]\nexclude = ["{pattern}"]\n')
@@ -234,6 +238,13 @@ def test_excluded_workspace_never_reaches_the_journal(home: Home, pattern: str) 
     assert home.search("ibis").total.messages == 1
     stored = b"".join(content for _, _, content in tree(home.index).values())
     assert b"secret" not in stored.replace(str(home.path).encode(), b"").replace(b"-home-ana-secret", b"")
+
+
+def test_excluding_a_folder_does_not_exclude_one_that_only_begins_like_it(home: Home) -> None:
+    home.claude(user("u1", "a heron", cwd="/home/ana/secret-notes"), project="-home-ana-secret-notes")
+    home.configure('[index]\nexclude = ["/home/ana/secret/**"]\n')
+    home.reindex()
+    assert home.search("heron").total.messages == 1
 
 
 def test_excluded_file_glob_is_not_even_opened(home: Home) -> None:

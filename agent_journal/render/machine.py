@@ -107,7 +107,6 @@ def session_object(stored: StoredSession) -> Object:
     return {
         "key": session.key,
         "id": session.id,
-        "handle": stored.handle,
         "agent": session.agent,
         "title": derived.title,
         "project": derived.project,

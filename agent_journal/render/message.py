@@ -20,7 +20,7 @@ MARKED_CHARS = 4000
 ABOUT_COLUMNS = 60
 # The argument that says what a call is about, most telling first. Of paths the end tells most.
 PATHS = ("file_path", "path", "notebook_path")
-TELLING = ("command", "pattern", "query", "url", *PATHS, "description", "prompt")
+TELLING = ("command", "cmd", "pattern", "query", "url", *PATHS, "description", "prompt")
 _SUMMARY = re.compile(r"<summary>([^<]{1,400})</summary>")
 
 
@@ -64,8 +64,13 @@ def _about(arguments: Any) -> tuple[str, str]:
         return "", arguments
     if not isinstance(arguments, dict):
         return "", ""
-    found = ((name, arguments[name]) for name in TELLING if isinstance(arguments.get(name), str))
-    return next(found, ("", ""))
+    for name in TELLING:
+        value = arguments.get(name)
+        if isinstance(value, list) and value and all(isinstance(part, str) for part in value):
+            value = " ".join(value)  # a command as its words
+        if isinstance(value, str):
+            return name, value
+    return "", ""
 
 
 def _attached(block: Attachment) -> str:

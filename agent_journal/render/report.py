@@ -105,6 +105,8 @@ def _agent_health(agent: Any, look: Look) -> Iterator[str]:
     facts += _troubles(agent.failed, agent.bad_lines)
     if agent.gone:
         facts.append(f"{agent.gone:,} gone (kept in the journal)")
+    if agent.unsought:
+        facts.append(f"{agent.unsought:,} no longer looked for (kept in the journal)")
     yield from _flowing(facts, look)
     yield from _flowing(_contents(agent, look), look)
     if agent.skipped:
@@ -112,7 +114,11 @@ def _agent_health(agent: Any, look: Look) -> Iterator[str]:
         yield from _flowing(_kinds(agent.skipped), look, INDENT * 2)
     if agent.passed:
         yield f"{INDENT}{counted(len(agent.passed), 'file')} passed over:"
-        yield from _flowing(_kinds(_by_reason(agent.passed)), look, INDENT * 2)
+        for reason, paths in _by_reason(agent.passed).items():
+            yield f"{INDENT * 2}{clean_line(reason)}: {len(paths):,}"
+            yield from (f"{INDENT * 3}{clean_line(path)}" for path in paths[:NAMED])
+            if len(paths) > NAMED:
+                yield f"{INDENT * 3}… and {len(paths) - NAMED:,} more (--json lists all)"
     yield from _reasons(agent.problems, look)
 
 
@@ -134,11 +140,11 @@ def _kinds(counts: Mapping[str, int]) -> list[str]:
     return [f"{clean_line(kind)} {count:,}" for kind, count in ordered]
 
 
-def _by_reason(passed: Sequence[tuple[str, str]]) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for _, reason in passed:
-        counts[reason] = counts.get(reason, 0) + 1
-    return counts
+def _by_reason(passed: Sequence[tuple[str, str]]) -> dict[str, list[str]]:
+    paths: dict[str, list[str]] = {}
+    for path, reason in passed:
+        paths.setdefault(reason, []).append(path)
+    return paths
 
 
 def _root_lines(roots: Sequence[str]) -> Iterator[str]:
