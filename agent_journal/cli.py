@@ -186,7 +186,7 @@ def show(
     if json:
         from agent_journal.render.machine import shown_object
 
-        put_object(shown_object(stored, messages, command, clip, whole=named))
+        put_object(shown_object(stored, messages, command, clip, whole=named, tools=tools))
         return FOUND if messages else NOTHING
     from agent_journal.render.machine import resume_command
     from agent_journal.render.sessions import session_head_lines, transcript_lines
@@ -286,7 +286,7 @@ def agents(json: Json = False) -> int:
     from agent_journal.connectors.registry import CONNECTORS
 
     with _opened() as journal:
-        known = {agent.agent: agent for agent in journal.doctor().agents}
+        known = {agent.agent: agent for agent in journal.agents()}
     pairs = [(c, known[c.agent]) for c in CONNECTORS if c.agent in known]
     if json:
         from agent_journal.render.machine import SCHEMA_VERSION, agent_object

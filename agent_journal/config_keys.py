@@ -129,14 +129,14 @@ TABLES = {
     "storage.sources": "Sessions in unusual places: a path, a glob or a list, for any agent of `aj agents`.",
     HOMES: "Other home folders whose sessions are yours too: a name of your choice = a path.",
     "index": "What is searchable and what it costs.",
-    "index.vector": "Search by meaning.",
+    "index.vector": "Search by meaning (to come: these settings do nothing yet).",
     "search": "How `aj search` answers when not told otherwise.",
-    "export": "How `aj export` writes when not told otherwise.",
+    "export": "How exports are written (to come: these settings do nothing yet).",
 }
 OLD_NAMES = {"index.lucene_ram_buffer_mb": "index.writer_memory_mb"}
 
 _SETTINGS = (
-    Setting("storage.index_path", Kind.PATH, "The journal and both search indexes, one for all agents."),
+    Setting("storage.index_path", Kind.PATH, "The journal and its search index, one for all agents."),
     Setting(
         "storage.roots",
         Kind.PATTERNS,
@@ -164,12 +164,12 @@ _SETTINGS = (
     Setting(
         "index.tool_output_chars",
         Kind.NUMBER,
-        "Characters of a tool's result that are searchable, half from each end; the store keeps all.",
+        "Characters of a tool's result that are searchable, two thirds from the beginning; the store keeps all.",
         at_most=10_000_000,
     ),
     Setting("index.exclude", Kind.PATTERNS, 'Workspaces or files that are never read, e.g. ["~/private/**"].'),
     Setting("index.vector.enabled", Kind.FLAG, "Search by meaning, beside search by words."),
-    Setting("index.vector.model_path", Kind.PATH, "Where ONNX models are kept, beside the bundled one."),
+    Setting("index.vector.model_path", Kind.PATH, "Where ONNX models are kept."),
     Setting(
         "index.vector.fallback",
         Kind.CHOICE,
@@ -194,7 +194,7 @@ _SETTINGS = (
     Setting(
         "export.default_format",
         Kind.CHOICE,
-        "What `aj export` writes when no format is asked for.",
+        "What is written when no format is asked for.",
         ("html", "markdown", "ndjson", "sessiondata"),
     ),
     Setting("export.html_theme", Kind.CHOICE, "auto follows the reader's system.", ("dark", "light", "auto")),

@@ -56,11 +56,16 @@ class Health(Struct, frozen=True):
     ok: bool
 
 
-def examined(journal: Journal) -> Health:
+def agents_of(journal: Journal) -> tuple[tuple[AgentHealth, ...], Scan]:
     store = journal.store if journal.exists else None
     found = scan(store, CONNECTORS, Look(journal.config, journal.environ, journal.home))
     rows = store.sources() if store else []
-    agents = tuple(_agent(c, found, [r for r in rows if r.agent == c.agent], store) for c in CONNECTORS)
+    return tuple(_agent(c, found, [r for r in rows if r.agent == c.agent], store) for c in CONNECTORS), found
+
+
+def examined(journal: Journal) -> Health:
+    agents, found = agents_of(journal)
+    store = journal.store if journal.exists else None
     checks = tuple(_checks(store, indexed(journal.config)))
     sessions, messages = store.counts() if store else (0, 0)
     return Health(

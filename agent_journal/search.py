@@ -31,7 +31,7 @@ from agent_journal.ranking import Candidate
 from agent_journal.session import Resume, StoredMessage, StoredSession
 
 if TYPE_CHECKING:
-    from agent_journal.health import Health
+    from agent_journal.health import AgentHealth, Health
 
 FIRST_RUN_SECONDS = 20.0  # a first search answers after this with what it has: the newest sessions
 REFRESH_SECONDS = 0.4  # a later search takes in what fits; the rest is `aj reindex`
@@ -273,7 +273,8 @@ class Journal:
         query = language.parse(query) if isinstance(query, str) else query
         question = f"sessions\0{language.format(query)}"
         page = paging.read(cursor, question)
-        rows, notes = None, ()
+        rows = self.store.open_sessions(self.config.index.exclude)
+        notes: tuple[str, ...] = ()
         if not query.is_empty:
             fresh = self._as_it_is()
             _, rows, notes = self._asked(query, Lookup.sessions)
@@ -323,6 +324,12 @@ class Journal:
             return {str(rank): (str(key), int(ordinal)) for rank, (key, ordinal) in found.items()}
         except (OSError, ValueError, TypeError, AttributeError):
             return {}
+
+    def agents(self) -> tuple[AgentHealth, ...]:
+        """What each agent has here and in the journal."""
+        from agent_journal.health import agents_of
+
+        return agents_of(self)[0]
 
     def doctor(self) -> Health:
         from agent_journal.health import examined

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import json
 import os
 import shutil
@@ -18,10 +19,11 @@ from pathlib import Path
 from typing import Any
 
 import tantivy
-from msgspec import Struct, to_builtins
+from msgspec import Struct, msgpack
 
 from agent_journal.errors import JournalError, unwritable
 from agent_journal.index import words
+from agent_journal.index.exclusion import is_private
 from agent_journal.index.store import Copy, Store
 from agent_journal.session import Attachment, Message, StoredSession
 
@@ -67,6 +69,12 @@ class Indexed(Struct, frozen=True):
 
     thinking: bool = True
     tool_output_chars: int = 20_000
+    exclude: tuple[str, ...] = ()  # sessions that were stored before they were excluded are not found
+
+    @property
+    def mark(self) -> str:
+        """Tells whether they changed, without telling what is private."""
+        return hashlib.blake2b(msgpack.encode(self), digest_size=8).hexdigest()
 
 
 class Lexical:
@@ -87,7 +95,7 @@ class Lexical:
             return None, "the word index is unfinished"
         if state.get("format") != FORMAT or state.get("tantivy") != ENGINE:
             return None, "the word index was written by another version"
-        if state.get("options") != to_builtins(options):
+        if state.get("options") != options.mark:
             return None, "the settings of the word index changed"
         if state.get("journal") != store.journal_id or state.get("seq", 0) > store.seq:
             return None, "the word index belongs to another journal"
@@ -123,8 +131,8 @@ class Lexical:
 
     def _write_state(self, store: Store, seq: int) -> None:
         """After the commit: a crash in between replays harmlessly, since every change is delete, then add."""
-        options = to_builtins(self.options)
-        state = {"format": FORMAT, "tantivy": ENGINE, "options": options, "journal": store.journal_id, "seq": seq}
+        mark = self.options.mark
+        state = {"format": FORMAT, "tantivy": ENGINE, "options": mark, "journal": store.journal_id, "seq": seq}
         temporary = self.folder / (STATE + ".new")
         try:
             _make_private(self.folder)
@@ -250,6 +258,9 @@ class LexicalWriter:
             copies = groups.get(number)
             if copies is None:
                 raise self.store.lacking("a message's session")
+            copies = [copy for copy in copies if not self._is_private(copy.session)]
+            if not copies:
+                continue
             first = copies[0].message
             if first not in written:
                 written.add(first)
@@ -272,6 +283,10 @@ class LexicalWriter:
         # So that a page can ask for what its first page saw, also after a rebuild.
         fields["seq"] = [copies[0].changed_seq]
         return tantivy.Document.from_dict(fields, SCHEMA)
+
+    def _is_private(self, session: int) -> bool:
+        patterns = self.lexical.options.exclude
+        return bool(patterns) and is_private(self._session(session).session, patterns)
 
     def _session(self, session: int) -> StoredSession:
         if session not in self.sessions:

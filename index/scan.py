@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import fnmatch
 import glob
 import hashlib
 import os
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +14,7 @@ from msgspec import Struct
 
 from agent_journal.config import Config
 from agent_journal.connectors.base import Connector, Discovery, Source
+from agent_journal.index.exclusion import excluded
 from agent_journal.index.store import Known, Store
 
 
@@ -167,25 +166,3 @@ def _excluding(discovery: Discovery, patterns: Sequence[str]) -> list[Source]:
         else:
             kept.append(source)
     return kept
-
-
-def excluded(path: str, patterns: Sequence[str]) -> bool:
-    """A pattern names a file or folder, and everything below it."""
-    return any(below(path, pattern) or _in_encoded(path, pattern) for pattern in patterns)
-
-
-def below(path: str, pattern: str) -> bool:
-    """~/private, ~/private/ and ~/private/** all mean the folder and what is in it."""
-    pattern = _folder(pattern)
-    return fnmatch.fnmatchcase(path, pattern) or fnmatch.fnmatchcase(path, f"{pattern}/*")
-
-
-def _folder(pattern: str) -> str:
-    return re.sub(r"(/\*{0,2})+$", "", pattern) or pattern
-
-
-def _in_encoded(path: str, pattern: str) -> bool:
-    """Claude names a folder after the workspace, with dashes. Only the whole name tells: a-b may be a/b or a-b, and
-    what lies below is decided by the workspace that the session itself names."""
-    encoded = "".join(c if c.isalnum() or c in "*?" else "-" for c in _folder(pattern))
-    return bool(encoded.strip("-*?")) and any(fnmatch.fnmatchcase(part, encoded) for part in Path(path).parts)

@@ -20,6 +20,7 @@ from msgspec import Struct
 
 from agent_journal.errors import JournalCorrupt, JournalError, JournalUnwritable, NoSuchSession, unwritable
 from agent_journal.index import codec, schema
+from agent_journal.index.exclusion import is_private
 from agent_journal.session import Message, Session, StoredMessage, StoredSession
 
 DATABASE = "journal.db"
@@ -283,6 +284,13 @@ class Store:
             (*given, limit, offset),
         )
         return total, [self._session(row) for row in found]
+
+    def open_sessions(self, patterns: Sequence[str]) -> list[int] | None:
+        """Rows of the sessions that no pattern of index.exclude keeps out; None for all of them."""
+        if not patterns:
+            return None
+        found = self.rows("SELECT id, facts FROM session")
+        return [int(str(row[0])) for row in found if not is_private(codec.session_of(_bytes(row[1])), patterns)]
 
     def gone_sessions(self) -> list[int]:
         found = self.rows("SELECT s.id FROM session s JOIN source c ON c.id = s.source WHERE c.gone")

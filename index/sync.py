@@ -17,9 +17,10 @@ from msgspec import Struct, structs
 from agent_journal.config import Config
 from agent_journal.connectors.base import Connector, Reading, Source, home_kind, readable
 from agent_journal.errors import UnreadableSource
+from agent_journal.index.exclusion import is_private
 from agent_journal.index.intake import Intake, Merged
 from agent_journal.index.lexical import DamagedIndex, Indexed, Lexical, LexicalWriter
-from agent_journal.index.scan import Look, Scan, below, exclusion_mark, failure_mark, scan
+from agent_journal.index.scan import Look, Scan, exclusion_mark, failure_mark, scan
 from agent_journal.index.store import Store, guarded, path_value
 from agent_journal.session import Transcript
 
@@ -64,7 +65,7 @@ class SyncReport(Struct, frozen=True):
 
 
 def indexed(config: Config) -> Indexed:
-    return Indexed(config.index.thinking, config.index.tool_output_chars)
+    return Indexed(config.index.thinking, config.index.tool_output_chars, config.index.exclude)
 
 
 class Sync:
@@ -230,7 +231,8 @@ class Sync:
             self.store.learn(samples)
 
     def _write_one(self, connector: Connector, source: Source, failure: str, reading: Reading) -> None:
-        transcripts = [self._homed(t, source) for t in reading.transcripts if not self._private(t.session.workspace)]
+        patterns = self.config.index.exclude
+        transcripts = [self._homed(t, source) for t in reading.transcripts if not is_private(t.session, patterns)]
         status = "read" if transcripts else "excluded" if reading.transcripts else "empty"
         mark = ""
         if failure or any(line == 0 for line, _ in reading.bad_lines):
@@ -252,9 +254,6 @@ class Sync:
         kind, host = home_kind(str(path))
         origin = structs.replace(transcript.session.origin, type=kind, host=host, home=source.home)
         return structs.replace(transcript, session=structs.replace(transcript.session, origin=origin))
-
-    def _private(self, workspace: str | None) -> bool:
-        return bool(workspace) and any(below(workspace or "", p) for p in self.config.index.exclude)
 
     def _source_row(
         self, connector: Connector, source: Source, mark: str, status: str, detail: str, reading: Reading

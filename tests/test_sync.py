@@ -247,6 +247,19 @@ def test_excluding_a_folder_does_not_exclude_one_that_only_begins_like_it(home: 
     assert home.search("heron").total.messages == 1
 
 
+def test_what_was_stored_before_it_was_excluded_is_neither_found_nor_listed(home: Home) -> None:
+    private_home(home)
+    home.reindex()
+    assert home.search("crane").total.messages > 0
+    home.configure(f'[index]\nexclude = ["{SECRET}"]\n')
+    answer = home.search("crane")
+    with home.journal() as journal:
+        listed = [s.session.workspace for s in journal.sessions(limit=50).sessions]
+    assert (answer.total.messages, SECRET in listed) == (0, False)
+    home.configure("")
+    assert home.search("crane").total.messages > 0
+
+
 def test_excluded_file_glob_is_not_even_opened(home: Home) -> None:
     private_home(home)
     home.configure(f'[index]\nexclude = ["{home.path}/.claude/projects/-home-ana-secret*"]\n')

@@ -240,13 +240,17 @@ def shown_object(
     limit: int | None,
     *,
     whole: frozenset[int] = frozenset(),
+    tools: bool = True,
 ) -> Object:
     """`whole`: the ordinals that are not cut."""
+    shown = [message_object(m, None if m.ordinal in whole else limit) for m in messages]
+    if not tools:
+        shown = [message | {"tool_calls": []} for message in shown]
     return {
         "schema_version": SCHEMA_VERSION,
         "notice": NOTICE,
         "session": listed_session(session, resume),
-        "messages": [message_object(m, None if m.ordinal in whole else limit) for m in messages],
+        "messages": shown,
     }
 
 
