@@ -257,6 +257,7 @@ def resume(
       aj resume 3
     """
     from agent_journal.errors import CannotResume
+    from agent_journal.render.clean import clean_line
     from agent_journal.render.machine import resume_command, resume_object
 
     with _opened() as journal:
@@ -268,7 +269,7 @@ def resume(
         put_object(resume_object(stored, command))
         return FOUND
     if print_:
-        put([resume_command(command) or ""])
+        put([clean_line(resume_command(command) or "")])
         return FOUND
     from agent_journal.resuming import become
 

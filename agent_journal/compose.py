@@ -331,7 +331,7 @@ def _matching(field: str, value: str) -> Clause:
 
 def _check(field: str, value: str) -> None:
     """tantivy compiles a pattern into a table that must stay small."""
-    if len(value) > LONGEST_PATTERN or value.count("*") > MOST_STARS:
+    if len(value.encode()) > LONGEST_PATTERN or value.count("*") > MOST_STARS:
         limits = f"at most {LONGEST_PATTERN} characters and {MOST_STARS} stars"
         raise BadQuery(f"{field}: {value[:40]}… — a pattern has {limits}")
 

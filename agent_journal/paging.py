@@ -30,7 +30,7 @@ def read(cursor: str | None, question: str) -> Page:
         padded = cursor + "=" * (-len(cursor) % 4)
         offset, seq, mark = base64.b64decode(padded, altchars=b"-_", validate=True).decode("ascii").split(".")
         page = Page(int(offset), int(seq) or None)
-        if not 0 <= page.offset <= FARTHEST:
+        if not (0 <= page.offset <= FARTHEST and 0 <= int(seq) < 2**62):
             raise ValueError(offset)
     except (binascii.Error, ValueError) as error:
         raise BadQuery("that is not a cursor", "use the `next` of an earlier answer, or leave it out") from error

@@ -15,26 +15,34 @@ from agent_journal.errors import CannotResume
 from agent_journal.session import Resume
 
 
-def check(resume: Resume) -> None:
-    """Raises CannotResume with what is missing: the folder or the program."""
-    if resume.cwd and not Path(resume.cwd).is_dir():
+def checked(resume: Resume) -> str:
+    """The program to run. Raises CannotResume with what is missing: the folder or the program."""
+    if resume.cwd and not (Path(resume.cwd).is_absolute() and Path(resume.cwd).is_dir()):
         raise CannotResume(
             f"the session's folder is gone: {resume.cwd}",
             "make it again, or run the command of `aj resume --print` where the project is now",
         )
-    if shutil.which(resume.argv[0]) is None:
+    program = shutil.which(resume.argv[0], path=_absolute_path())
+    if program is None:
         raise CannotResume(
             f"{resume.argv[0]} is not installed, or not on the PATH", "`aj resume --print` shows the command"
         )
+    return program
+
+
+def _absolute_path() -> str:
+    """PATH without relative entries: in the session's folder they would name programs of that folder."""
+    entries = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    return os.pathsep.join(entry for entry in entries if Path(entry).is_absolute())
 
 
 def become(resume: Resume) -> int:
     """Run the agent in place of this process; where the system cannot, wait for it and return its exit code."""
-    check(resume)
+    program = checked(resume)
     if resume.cwd:
         os.chdir(resume.cwd)
     if sys.platform == "win32":
-        return subprocess.call(resume.argv)
+        return subprocess.call([program, *resume.argv[1:]])
     sys.stdout.flush()
     sys.stderr.flush()
-    os.execvp(resume.argv[0], resume.argv)
+    os.execv(program, resume.argv)

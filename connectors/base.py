@@ -93,7 +93,7 @@ class Connector(Protocol):
     config_key: str  # key below [storage.sources]
     env: str  # variable that overrides where to look
     parser_version: int  # raised when the same file would now be read differently
-    scattered: bool  # its files lie among the projects: looking for new ones is slow
+    in_projects: tuple[str, ...]  # what it leaves in projects, where looking for it is slow; empty for most
 
     def roots(self, environ: Mapping[str, str], home: Path) -> list[Path]:
         """Where this agent keeps sessions on this machine; paths that may not exist."""
@@ -150,7 +150,8 @@ def file_time(messages: Iterable[Message], found: FileStat) -> dict[str, Any]:
     """Extensions of a session whose records tell no time: they leave only the file's own, marked as such."""
     if any(m.at for m in messages):
         return {}
-    return {"time_of_file": datetime.fromtimestamp(found.mtime_ns // 10**9, UTC).isoformat()}
+    at = timestamp(found.mtime_ns // 10**9)
+    return {"time_of_file": at.isoformat()} if at else {}
 
 
 def prompted(messages: Iterable[Message]) -> str | None:

@@ -20,7 +20,7 @@ class ClaudeCode:
     config_key = "claude_code"
     env = "AJ_CLAUDE_PATH"
     parser_version = 1
-    scattered = False
+    in_projects: tuple[str, ...] = ()
 
     def roots(self, environ: Mapping[str, str], home: Path) -> list[Path]:
         config = given_folder(environ, "CLAUDE_CONFIG_DIR", home) or home / ".claude"

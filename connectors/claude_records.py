@@ -29,7 +29,7 @@ from agent_journal.connectors.blocks import (
 from agent_journal.connectors.claude_draft import Draft, add_text, fields_of, joined
 from agent_journal.connectors.claude_facts import Facts
 from agent_journal.connectors.claude_results import outcome_details
-from agent_journal.connectors.claude_text import readable_command, spoken, task_link
+from agent_journal.connectors.prompt_text import readable_command, spoken, task_link
 from agent_journal.session import Block, Message, Role, Text, Thinking, ToolCall, tool_type
 
 AGENT_TOOLS = frozenset({"Task", "Agent"})

@@ -95,11 +95,7 @@ def agent_key(parent_id: str | None, agent_id: str) -> str:
 
 
 def _main_transcript(
-    conversation: Conversation,
-    messages: tuple[Message, ...],
-    own_id: str,
-    project: str | None,
-    source: Source,
+    conversation: Conversation, messages: tuple[Message, ...], own_id: str, project: str | None, source: Source
 ) -> Transcript:
     facts = conversation.facts
     parent = facts.parent(own_id)
@@ -227,10 +223,7 @@ def _agent_transcript(
 def _described(call: ToolCall | None) -> dict[str, Any]:
     """What the call that started a sub-agent says of it."""
     arguments = mapping(call.arguments) if call else {}
-    named = {
-        "agent_type": string(arguments, "subagent_type"),
-        "description": string(arguments, "description"),
-    }
+    named = {"agent_type": string(arguments, "subagent_type"), "description": string(arguments, "description")}
     return {key: value for key, value in named.items() if value and small(value, 2048)}
 
 

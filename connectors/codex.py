@@ -38,7 +38,7 @@ class Codex:
     config_key = "codex"
     env = "AJ_CODEX_PATH"
     parser_version = 1
-    scattered = False
+    in_projects: tuple[str, ...] = ()
 
     def roots(self, environ: Mapping[str, str], home: Path) -> list[Path]:
         """Codex itself refuses a CODEX_HOME that is no folder."""

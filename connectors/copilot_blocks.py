@@ -97,13 +97,7 @@ def result_facts(data: dict[str, Any], stamp: Stamp, skipped: Counter[str]) -> d
     details = _telemetry(mapping(data.get("toolTelemetry")))
     if code := string(mapping(error), "code"):
         details["error_code"] = code[:DETAIL_CHARS]
-    return {
-        "result": text,
-        "success": success,
-        "result_uuid": stamp.uuid,
-        "result_at": stamp.at,
-        "details": details,
-    }
+    return {"result": text, "success": success, "result_uuid": stamp.uuid, "result_at": stamp.at, "details": details}
 
 
 def _result(result: Any, skipped: Counter[str]) -> str:

@@ -20,7 +20,7 @@ class CopilotCli:
     config_key = "copilot_cli"
     env = "AJ_COPILOT_PATH"
     parser_version = 1
-    scattered = False
+    in_projects: tuple[str, ...] = ()
 
     def roots(self, environ: Mapping[str, str], home: Path) -> list[Path]:
         """XDG_STATE_HOME was used by old versions; what is there now may be links to the home of today."""

@@ -116,11 +116,7 @@ class Log:
 
     def _keep(self, event: Event, agent: str, kept: str | None = None) -> None:
         if event.stamp.uuid:
-            self._nodes[event.stamp.uuid] = (
-                agent,
-                kept or event.stamp.uuid,
-                self._nodes[event.stamp.uuid][2],
-            )
+            self._nodes[event.stamp.uuid] = (agent, kept or event.stamp.uuid, self._nodes[event.stamp.uuid][2])
 
     def _place(self, event: Event, role: Role, blocks: list[Block], **more: Any) -> Draft:
         uuid, parent_uuid, at = event.stamp
@@ -304,12 +300,7 @@ class Log:
         path = string(event.data, "checkpointPath")
         extensions = {"checkpoint": path} if path else {}
         self._place(
-            event,
-            Role.SYSTEM,
-            [Text(text, *event.stamp)],
-            is_meta=True,
-            is_compaction=True,
-            extensions=extensions,
+            event, Role.SYSTEM, [Text(text, *event.stamp)], is_meta=True, is_compaction=True, extensions=extensions
         )
         return None
 

@@ -9,16 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from agent_journal.connectors.base import (
-    Discovery,
-    Reading,
-    Source,
-    database_files,
-    readable,
-    resumed,
-    stat_of,
-    walk,
-)
+from agent_journal.connectors.base import Discovery, Reading, Source, database_files, readable, resumed, stat_of, walk
 from agent_journal.connectors.cursor_files import (
     STORE,
     TRANSCRIPT,
@@ -44,7 +35,7 @@ class CursorCli:
     config_key = "cursor"
     env = "AJ_CURSOR_PATH"
     parser_version = 1
-    scattered = False
+    in_projects: tuple[str, ...] = ()
 
     def roots(self, environ: Mapping[str, str], home: Path) -> list[Path]:
         return [home / ".cursor", home / ".cursor" / "conversations"]

@@ -9,15 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from agent_journal.connectors.base import (
-    Discovery,
-    Reading,
-    Source,
-    database_files,
-    entries,
-    given_folder,
-    stat_of,
-)
+from agent_journal.connectors.base import Discovery, Reading, Source, database_files, entries, given_folder, stat_of
 from agent_journal.connectors.cursor_files import (
     TRANSCRIPT,
     home_transcripts,
@@ -41,7 +33,7 @@ class CursorIde:
     config_key = "cursor_ide"
     env = "AJ_CURSOR_IDE_PATH"
     parser_version = 1
-    scattered = False
+    in_projects: tuple[str, ...] = ()
 
     def roots(self, environ: Mapping[str, str], home: Path) -> list[Path]:
         """The editor's own folder on each system, and where agents of the editor leave transcripts."""

@@ -1,7 +1,8 @@
 """Agents' SQLite databases, read without leaving a trace: not even SQLite's own -shm file beside them.
 
-A database in WAL mode writes beside itself when it is opened, even to read. So a database with a write-ahead log or
-a rollback journal is copied away with it and the copy is opened; one at rest is opened as it is, immutable.
+A database in WAL mode writes beside itself when it is opened, even to read. So a database with a write-ahead log is
+copied away with it and the copy is opened; one at rest is opened as it is, immutable. A rollback journal is never
+replayed: it may name another file, which SQLite would then delete. Views are not read either: they are programs.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import shutil
 import sqlite3
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +20,11 @@ from agent_journal.connectors.base import database_files
 from agent_journal.errors import UnreadableSource
 
 MAX_COPY_BYTES = 8 * 2**30
+MAX_VALUE_BYTES = 256 * 2**20
+MAX_SECONDS = 120.0  # of reading one database; STEPS of SQLite's machine between two looks at the clock
+STEPS = 100_000
+_JOURNAL = bytes.fromhex("d9d505f920a163d7")  # how a rollback journal in use begins
+_RECURSIVE = 33  # SQLITE_RECURSIVE; Python has no name for it
 
 
 @contextmanager
@@ -35,7 +42,9 @@ def _opened(path: Path, folder: Path) -> Iterator[sqlite3.Connection]:
     files = database_files(path)
     if not files:
         raise UnreadableSource(f"{path}: not a file")
-    live = [f for f in files[1:] if f.size]
+    if any(f.path.name.endswith("-journal") and _is_hot(f.path) for f in files[1:]):
+        raise UnreadableSource(f"{path}: its agent is in the middle of writing it; it is read when that is done")
+    live = [f for f in files[1:] if f.size and f.path.name.endswith("-wal")]
     if live:
         if sum(f.size for f in files) > MAX_COPY_BYTES:
             raise UnreadableSource(f"{path}: too large to copy while its agent is writing; close the agent first")
@@ -46,10 +55,26 @@ def _opened(path: Path, folder: Path) -> Iterator[sqlite3.Connection]:
     db = sqlite3.connect(f"{path.absolute().as_uri()}?{how}", uri=True)
     db.text_factory = _text
     db.execute("PRAGMA query_only = 1")
+    db.execute("PRAGMA trusted_schema = 0")
+    db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES)
+    db.set_authorizer(_allowed)
+    deadline = time.monotonic() + MAX_SECONDS
+    db.set_progress_handler(lambda: time.monotonic() > deadline, STEPS)
     try:
         yield db
     finally:
         db.close()
+
+
+def _is_hot(journal: Path) -> bool:
+    """Agents that keep the file between transactions overwrite its beginning with zeros."""
+    with journal.open("rb") as file:
+        return file.read(len(_JOURNAL)) == _JOURNAL
+
+
+def _allowed(action: int, first: str | None, second: str | None, database: str | None, inside: str | None) -> int:
+    """Nothing through a view or trigger (`inside` names it), and no query that feeds itself."""
+    return sqlite3.SQLITE_DENY if inside or action == _RECURSIVE else sqlite3.SQLITE_OK
 
 
 def _text(raw: bytes) -> str:

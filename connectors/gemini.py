@@ -1,6 +1,6 @@
 """Gemini CLI: chats, sub-agents' chats and prompt logs below ~/.gemini/tmp.
 
-Finds and reads; never writes to Gemini's folders. Saved checkpoints and tool outputs are left: they repeat chats.
+Never writes to Gemini's folders. Saved checkpoints and tool outputs are left: they repeat chats.
 """
 
 from __future__ import annotations
@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from agent_journal.connectors.base import Discovery, Reading, Source, given_folder, is_plain_id
-from agent_journal.connectors.gemini_chats import read_chat, read_history
-from agent_journal.connectors.gemini_files import HISTORY, LOG, find
+from agent_journal.connectors.base import Discovery, Reading, Source, given_folder, resumed
+from agent_journal.connectors.google_files import HISTORY, LOG, find
 from agent_journal.session import Resume, Session
 
 AGENT = "gemini"
@@ -23,7 +22,7 @@ class Gemini:
     config_key = "gemini"
     env = "AJ_GEMINI_PATH"
     parser_version = 1
-    scattered = False
+    in_projects: tuple[str, ...] = ()
 
     def roots(self, environ: Mapping[str, str], home: Path) -> list[Path]:
         """Inside macOS's sandbox the program keeps its files below the cache."""
@@ -34,11 +33,10 @@ class Gemini:
         return find(root, AGENT)
 
     def parse(self, source: Source) -> Reading:
+        from agent_journal.connectors.google_chats import read_chat, read_history
+
         return read_history(source) if source.kind == HISTORY else read_chat(source)
 
     def resume(self, session: Session) -> Resume | None:
-        """From the project's folder only. A sub-agent's parent is resumed; prompts without a chat cannot be."""
-        session_id = session.parent_session_id if session.agent_id else session.id
-        if not is_plain_id(session_id) or session.origin.path.endswith(LOG):
-            return None
-        return Resume(("gemini", "--resume", str(session_id)), session.workspace)
+        """From the project's folder only. Prompts without a chat cannot be resumed."""
+        return None if session.origin.path.endswith(LOG) else resumed(session, "gemini", "--resume", "{}")

@@ -6,9 +6,12 @@ UnreadableSource and nothing else.
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import math
+import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -123,7 +126,7 @@ def decoded(data: bytes | str) -> Any:
 
 def _opened(path: Path) -> BinaryIO:
     try:
-        file = path.open("rb")
+        file = _regular(path)
         if path.suffix != ".zst":
             return file
         whole = zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True, closefd=True)
@@ -160,6 +163,15 @@ def _after_blocks(file: BinaryIO, place: int) -> int:
         place += 3 + (1 if header >> 1 & 3 == 1 else header >> 3)  # of a run of one byte only that byte is written
         if header & 1:
             return place
+
+
+def _regular(path: Path) -> BinaryIO:
+    """Opened without waiting: a pipe named like a log would wait for ever."""
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "not a regular file")
+    return os.fdopen(descriptor, "rb")
 
 
 def _unreadable(path: Path, error: Exception) -> UnreadableSource:

@@ -1,41 +1,26 @@
 """OpenCode and Kilo Code: one SQLite database, the tree of JSON files before it, and exported sessions.
 
-All three hold the same records, read here as turns: a message and its parts; what those mean is in opencode_records.
-Nothing is written, and no path out of a log is followed.
+Nothing is written. How the three are read is in opencode_stores.
 """
 
 from __future__ import annotations
 
-import sqlite3
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-from agent_journal.connectors import database
 from agent_journal.connectors.base import (
     Discovery,
     Reading,
     Source,
+    database_files,
     entries,
     given_folder,
     is_plain_id,
-    items,
-    mapping,
-    readable,
     stat_of,
-    string,
 )
-from agent_journal.connectors.blocks import kind_name
-from agent_journal.connectors.jsonl import decoded, document
-from agent_journal.connectors.opencode_records import DATABASE, Turn, told
-from agent_journal.errors import UnreadableSource
 from agent_journal.session import Resume, Session
 
-TREE, EXPORT = "tree", "export"
-_SESSION = (
-    "id", "project_id", "parent_id", "directory", "title", "version", "slug", "revert", "time_created", "time_archived",
-)  # fmt: skip
+DATABASE, TREE, EXPORT = "database", "tree", "export"  # kinds of Source
 
 
 class OpenCode:
@@ -45,7 +30,7 @@ class OpenCode:
     config_key = "opencode"
     env = "AJ_OPENCODE_PATH"
     parser_version = 1
-    scattered = False
+    in_projects: tuple[str, ...] = ()
     program = "opencode"  # also the name of its folder and of its database
     database_env = "OPENCODE_DB"
 
@@ -81,9 +66,9 @@ class OpenCode:
     def _add(self, path: Path, discovery: Discovery) -> None:
         """A message's file is written again when its answer ends; to watch the parts, too, would be thousands."""
         if path.suffix != ".json":
-            files, kind = database.files_of(path), DATABASE
+            files, kind = database_files(path), DATABASE
         elif path.parent.parent.name == "session":
-            beside = (stat_of(Path(e.path)) for e in entries(_messages_of(path), discovery))
+            beside = (stat_of(Path(e.path)) for e in entries(messages_of(path), discovery))
             own, kind = stat_of(path), TREE
             files = (own, *(f for f in beside if f)) if own else ()
         else:
@@ -93,12 +78,9 @@ class OpenCode:
             discovery.sources.append(Source(self.agent, path, files, kind))
 
     def parse(self, source: Source) -> Reading:
-        reading = Reading()
-        for info, turns in _READERS[source.kind](source.path, reading):
-            transcript = told(self.agent, info, turns, source, reading.skipped)
-            if transcript:
-                reading.transcripts.append(transcript)
-        return reading
+        from agent_journal.connectors.opencode_stores import read
+
+        return read(source)
 
     def resume(self, session: Session) -> Resume | None:
         if not is_plain_id(session.id):
@@ -117,175 +99,7 @@ class Kilo(OpenCode):
     database_env = ""
 
 
-# Where sessions stand: each reader gives a session's facts, in the words of its files, and its turns.
-
-
-def _from_database(path: Path, reading: Reading) -> Iterator[tuple[dict[str, Any], list[Turn]]]:
-    with database.reading(path) as db:
-        if "id" not in database.columns(db, "session"):
-            raise UnreadableSource(f"{readable(str(path))}: no database of OpenCode")
-        parents = {row.get("id"): row.get("parent_id") for row in database.rows(db, "session", ("id", "parent_id"))}
-        worktrees = {row.get("id"): row.get("worktree") for row in database.rows(db, "project", ("id", "worktree"))}
-        for row in list(database.rows(db, "session", _SESSION, "ORDER BY id")):
-            parent = row.get("parent_id")
-            yield (
-                {
-                    **row,
-                    "parentID": parent,
-                    "grandparentID": parents.get(parent),
-                    "worktree": worktrees.get(row.get("project_id")),
-                    "time": {"archived": row.get("time_archived")},
-                    "revert": _revert(row.get("revert")),
-                },
-                _turns(db, row.get("id"), reading) or _next_turns(db, row.get("id"), reading),
-            )
-
-
-def _revert(value: Any) -> Any:
-    try:
-        return decoded(value) if isinstance(value, (str, bytes)) else None
-    except ValueError:
-        return None
-
-
-def _turns(db: sqlite3.Connection, session: Any, reading: Reading) -> list[Turn]:
-    parts: dict[Any, list[dict[str, Any]]] = defaultdict(list)
-    where = "WHERE session_id = ? ORDER BY"
-    for row in database.rows(db, "part", ("id", "message_id", "data"), f"{where} message_id, id", session):
-        if (part := _column(row, reading)) is not None:
-            parts[row.get("message_id")].append(part)
-    found = database.rows(db, "message", ("id", "time_created", "data"), f"{where} time_created, id", session)
-    return [(said, parts[row.get("id")]) for row in found if (said := _column(row, reading)) is not None]
-
-
-def _next_turns(db: sqlite3.Connection, session: Any, reading: Reading) -> list[Turn]:
-    """The table that will replace both: its records are told in the words of today's."""
-    wanted = ("id", "type", "time_created", "data")
-    found = database.rows(db, "session_message", wanted, "WHERE session_id = ? ORDER BY seq", session)
-    turns = []
-    for row in found:
-        kind = kind_name(row.get("type"))
-        said, speak = _column(row, reading), _NEXT.get(kind)
-        if said is None:
-            continue
-        if speak is None:
-            reading.skipped[f"message/{kind}"] += 1
-            continue
-        role, parts = speak(said)
-        turns.append((said | {"role": role, "summary": kind == "compaction"}, parts))
-    return turns
-
-
-def _column(row: dict[str, Any], reading: Reading) -> dict[str, Any] | None:
-    """The record in a row's data column, with the id that it leaves to the row."""
-    reading.lines += 1
-    data = row.get("data")
-    try:
-        record = decoded(data) if isinstance(data, (str, bytes)) else data
-        if isinstance(record, dict):
-            own = {"id": row.get("id")}
-            return record | own if "time" in record else record | own | {"time": {"created": row.get("time_created")}}
-        reading.bad_line(reading.lines, f"a {type(record).__name__}, not an object")
-    except ValueError as error:
-        reading.bad_line(reading.lines, str(error))
-    return None
-
-
-def _from_tree(path: Path, reading: Reading) -> Iterator[tuple[dict[str, Any], list[Turn]]]:
-    info = _object(path)
-    turns = []
-    for file, message in _files(_messages_of(path), reading):
-        turns.append((message, [part for _, part in _files(_parts_of(path, file), reading)]))
-    parent = string(info, "parentID")
-    if is_plain_id(parent) and stat_of(above := path.with_name(f"{parent}.json")):
-        info["grandparentID"] = _object(above).get("parentID")
-    yield {"id": readable(path.stem)} | info, turns
-
-
-def _messages_of(path: Path) -> Path:
+def messages_of(path: Path) -> Path:
     """Beside the folder session, or in its first layout inside it."""
     store = path.parents[1] if path.parent.name == "info" else path.parents[2]
     return store / "message" / path.stem
-
-
-def _parts_of(path: Path, message: Path) -> Path:
-    parts = message.parents[2] / "part"
-    return parts / path.stem / message.stem if path.parent.name == "info" else parts / message.stem
-
-
-def _files(folder: Path, reading: Reading) -> Iterator[tuple[Path, dict[str, Any]]]:
-    """The records of a folder by id, which is by time."""
-    unseen = Discovery()
-    for entry in entries(folder, unseen):
-        if not entry.name.endswith(".json"):
-            continue
-        reading.lines += 1
-        try:
-            record = _object(Path(entry.path))
-            yield Path(entry.path), {"id": readable(entry.name.removesuffix(".json"))} | record
-        except UnreadableSource as error:
-            reading.bad_line(reading.lines, error.message)
-    for path, reason in unseen.unlisted:
-        reading.bad_line(reading.lines, f"{readable(str(path))}: {reason}")
-
-
-def _from_export(path: Path, reading: Reading) -> Iterator[tuple[dict[str, Any], list[Turn]]]:
-    export = _object(path)
-    if not isinstance(export.get("info"), dict):
-        raise UnreadableSource(f"{readable(str(path))}: no session of OpenCode")
-    turns = [mapping(turn) for turn in items(export.get("messages"))]
-    reading.lines += len(turns)
-    yield (
-        {"id": readable(path.stem)} | export["info"],
-        [(mapping(turn.get("info")), [mapping(part) for part in items(turn.get("parts"))]) for turn in turns],
-    )
-
-
-def _object(path: Path) -> dict[str, Any]:
-    record = document(path)
-    if not isinstance(record, dict):
-        raise UnreadableSource(f"{readable(str(path))}: a JSON {type(record).__name__}, not an object")
-    return record
-
-
-_READERS: Mapping[str, Callable[[Path, Reading], Iterator[tuple[dict[str, Any], list[Turn]]]]] = {
-    DATABASE: _from_database,
-    TREE: _from_tree,
-    EXPORT: _from_export,
-}
-
-
-# The table session_message.
-
-
-def _next_user(said: dict[str, Any]) -> tuple[str, list[dict[str, Any]]]:
-    files = [mapping(file) | {"type": "file"} for file in items(said.get("files"))]
-    return "user", [{"type": "text", "text": said.get("text")}, *files]
-
-
-def _next_assistant(said: dict[str, Any]) -> tuple[str, list[dict[str, Any]]]:
-    said["modelID"] = mapping(said.get("model")).get("id")
-    return "assistant", [_next_part(mapping(part)) for part in items(said.get("content"))]
-
-
-def _next_part(part: dict[str, Any]) -> dict[str, Any]:
-    if part.get("type") != "tool":
-        return part
-    state = mapping(part.get("state"))
-    told = {"output": state.get("content"), "error": mapping(state.get("error")).get("message")}
-    return {"type": "tool", "tool": part.get("name"), "callID": part.get("id"), "state": state | told}
-
-
-def _next_shell(said: dict[str, Any]) -> tuple[str, list[dict[str, Any]]]:
-    state = {"status": "completed", "input": {"command": said.get("command")}, "output": said.get("output")}
-    return "tool", [{"type": "tool", "tool": "bash", "callID": said.get("callID"), "state": state}]
-
-
-_NEXT: Mapping[str, Callable[[dict[str, Any]], tuple[str, list[dict[str, Any]]]]] = {
-    "user": _next_user,
-    "assistant": _next_assistant,
-    "shell": _next_shell,
-    "system": lambda said: ("system", [{"type": "text", "text": said.get("text")}]),
-    "synthetic": lambda said: ("system", [{"type": "text", "text": said.get("text")}]),
-    "compaction": lambda said: ("assistant", [{"type": "text", "text": said.get("summary")}]),
-}

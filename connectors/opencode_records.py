@@ -12,23 +12,10 @@ from functools import partial
 from typing import Any
 
 from agent_journal.connectors.base import Source, count, file_time, mapping, readable, string, timestamp
-from agent_journal.connectors.blocks import Stamp, kept_json, kind_name, result_text, tool_paths
-from agent_journal.session import (
-    Attachment,
-    Block,
-    Message,
-    Origin,
-    Role,
-    Session,
-    Text,
-    Thinking,
-    ToolCall,
-    Transcript,
-    Usage,
-    tool_type,
-)
+from agent_journal.connectors.blocks import Stamp, attachment, kind_name, numbered, result_text, tool_call
+from agent_journal.connectors.opencode import DATABASE
+from agent_journal.session import Block, Message, Origin, Role, Session, Text, Thinking, ToolCall, Transcript, Usage
 
-DATABASE = "database"
 Turn = tuple[dict[str, Any], list[dict[str, Any]]]  # a message and its parts, as the agent wrote them
 KeyOf = Callable[[str], str]  # the key of a session that this one started
 
@@ -36,10 +23,8 @@ _NO_TITLE = re.compile(r"(?:New|Child) session - \d{4}-")  # kept free until the
 _ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "tool": Role.TOOL}
 
 
-def told(
-    agent: str, info: Mapping[str, Any], turns: Sequence[Turn], source: Source, skipped: Counter[str]
-) -> Transcript | None:
-    session_id = string(info, "id") or readable(source.path.stem)
+def told(info: Mapping[str, Any], turns: Sequence[Turn], source: Source, skipped: Counter[str]) -> Transcript | None:
+    agent, session_id = source.agent, string(info, "id") or readable(source.path.stem)
     messages = tuple(m for turn in turns if (m := _message(turn, partial(_child_key, agent, session_id), skipped)))
     if not any(m.role is Role.USER or m.role is Role.ASSISTANT for m in messages):
         skipped["blank session"] += 1
@@ -94,7 +79,7 @@ def _message(turn: Turn, key_of: KeyOf, skipped: Counter[str]) -> Message | None
     role = _ROLES.get(string(said, "role") or "", Role.SYSTEM)
     return Message(
         role,
-        tuple(blocks),
+        numbered(blocks),
         uuid=stamp.uuid,
         parent_uuid=stamp.parent_uuid,
         at=stamp.at,
@@ -154,17 +139,8 @@ def _thought(part: dict[str, Any], stamp: Stamp) -> Block | None:
 
 
 def _attachment(part: dict[str, Any], stamp: Stamp) -> Block | None:
-    """Its address may be the file itself, as data: never kept."""
-    address = string(part, "url", "uri") or ""
     name = string(part, "filename", "name") or string(mapping(part.get("source")), "path")
-    return Attachment(
-        kind_name(part.get("type")),
-        (name or ("" if address.startswith("data:") else address))[:1024],
-        (string(part, "mime") or "")[:100],
-        uuid=stamp.uuid,
-        parent_uuid=stamp.parent_uuid,
-        at=stamp.at,
-    )
+    return attachment(kind_name(part.get("type")), name or string(part, "url", "uri"), string(part, "mime"), stamp)
 
 
 _MAKERS: Mapping[str, Callable[[dict[str, Any], Stamp], Block | None]] = {
@@ -180,7 +156,6 @@ def _call(part: dict[str, Any], message: Stamp, key_of: KeyOf, skipped: Counter[
     name, state = string(part, "tool") or "unknown", mapping(part.get("state"))
     status, when, beside = state.get("status"), mapping(state.get("time")), mapping(state.get("metadata"))
     exit_code, child = beside.get("exit"), string(beside, "sessionId")
-    arguments = kept_json(state.get("input"))
     result: str | None = None
     if status == "completed":
         result = result_text(state.get("output"), skipped)
@@ -188,18 +163,14 @@ def _call(part: dict[str, Any], message: Stamp, key_of: KeyOf, skipped: Counter[
         result = string(state, "error") or ""
     # A call of a tool that does not exist is stored as a completed one, named invalid.
     failed = status == "error" or name == "invalid" or (name == "bash" and exit_code not in (0, None))
-    return ToolCall(
-        id=string(part, "callID") or "",
-        name=name,
-        type=tool_type(name),
-        arguments=arguments,
+    return tool_call(
+        string(part, "callID"),
+        name,
+        state.get("input"),
+        Stamp(string(part, "id"), message.uuid, timestamp(when.get("start")) or message.at),
         result=result,
         success=None if result is None else not failed,
         result_at=timestamp(when.get("end")),
-        paths=tool_paths(arguments),
         agent_session=key_of(child) if child and name == "task" else None,
         details={"exit_code": exit_code} if isinstance(exit_code, int) and abs(exit_code) < 2**32 else {},
-        uuid=string(part, "id"),
-        parent_uuid=message.uuid,
-        at=timestamp(when.get("start")) or message.at,
     )

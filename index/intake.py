@@ -14,6 +14,8 @@ from agent_journal.index.merge import grew_into, merged_message, merged_session
 from agent_journal.index.store import Store, guarded
 from agent_journal.session import Message, Role, Session, Transcript, derive
 
+MOST_COMPARED = 50  # messages of one moment that a changed one without an id may have been
+
 
 class Merged(Struct):
     """What one source changed."""
@@ -215,7 +217,7 @@ class Intake:
             loose.setdefault((body.role, body.at), []).append((row, body))
         for identity, message in grown:
             near = loose.get((message.role, message.at), [])
-            found = next((pair for pair in near if grew_into(pair[1], message)), None)
+            found = next((pair for pair in near[:MOST_COMPARED] if grew_into(pair[1], message)), None)
             if found is not None:
                 near.remove(found)
                 row = rows.pop(found[0].identity)

@@ -21,7 +21,7 @@ from typing import Any
 import tantivy
 from msgspec import Struct, msgpack
 
-from agent_journal.errors import JournalError, unwritable
+from agent_journal.errors import JournalError, JournalUnwritable, unwritable
 from agent_journal.index import words
 from agent_journal.index.exclusion import is_private
 from agent_journal.index.store import Copy, Store
@@ -34,6 +34,7 @@ MANIFEST = "meta.json"  # tantivy's own list of segments
 DAMAGED = "the word index is damaged"
 LEAST_SPACE = 2**20  # bytes free; below it a writer that died is taken to have died of a full disk
 BATCH = 500  # messages read from the store at a time
+MAX_FOLDER_CHARS = 1024  # of a path whose every part becomes a term
 MAX_PATHS = 40  # files named per document
 PATH_SUFFIXES = 6  # a/b/c.py is found as c.py, b/c.py, …
 MAX_FIELD_CHARS = 2_000_000  # of a message's own text; a pasted dump beyond this is searched by its head and tail
@@ -113,6 +114,7 @@ class Lexical:
         folder = store.folder / "lexical"
         try:
             if folder.exists():
+                _check_own(folder)
                 # Moved first: a thread of tantivy may still put a file into it.
                 aside = folder.with_name(f"{folder.name}.{os.getpid()}.old")
                 folder.replace(aside)
@@ -177,6 +179,15 @@ def _writing(folder: Path) -> Iterator[None]:
         if any(words in str(error).lower() for words in ("os error", "lockbusy")):
             raise unwritable(folder, Exception(str(error))) from error
         raise
+
+
+def _check_own(folder: Path) -> None:
+    """Only what was written here is removed: the setting may name a folder of the user's own."""
+    names = {path.name for path in folder.iterdir()} if folder.is_dir() and not folder.is_symlink() else {""}
+    if names and not names & {STATE, MANIFEST, f"{STATE}.new"}:
+        raise JournalUnwritable(
+            f"{folder} holds files that are not of the journal", "set storage.index_path to a folder of its own"
+        )
 
 
 def _make_private(folder: Path) -> None:
@@ -251,8 +262,8 @@ class LexicalWriter:
         groups = self.store.copies(batch)
         if len(self.sessions) > 2000:
             self.sessions.clear()
-        known = {c.message for copies in groups.values() for c in copies if c.message <= self.highest}
-        self._forget([c.message for c in chain(*groups.values()) if c.message in known])
+        distinct = {copies[0].message: copies for copies in groups.values()}
+        self._forget([c.message for c in chain(*distinct.values()) if c.message <= self.highest])
         written: set[int] = set()
         for number in batch:
             copies = groups.get(number)
@@ -265,7 +276,7 @@ class LexicalWriter:
             if first not in written:
                 written.add(first)
                 self.writer.add_document(self._document(first, copies))
-        self.highest = max(self.highest, *batch)
+        self.highest = max(self.highest, *batch, *written)
 
     def _forget(self, messages: Sequence[int]) -> None:
         """By query: delete_documents_by_term takes a number for signed, and finds nothing in an unsigned field."""
@@ -400,7 +411,7 @@ def _flags(message: Message, sessions: Sequence[StoredSession]) -> Iterator[str]
 def _folders(paths: Iterable[str]) -> Iterator[str]:
     """A folder and all above it, so that dir: is one look-up."""
     for path in paths:
-        clean = path.replace("\\", "/").rstrip("/")
+        clean = path[:MAX_FOLDER_CHARS].replace("\\", "/").rstrip("/")
         while clean:
             yield clean
             clean = clean.rpartition("/")[0]

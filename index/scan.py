@@ -39,7 +39,7 @@ class Look(Struct, frozen=True):
 
 def scan(store: Store | None, connectors: Sequence[Connector], look: Look) -> Scan:
     known = store.known() if store is not None else {}
-    thorough = not look.quick and any(c.scattered for c in connectors)
+    thorough = not look.quick and any(c.in_projects for c in connectors)
     projects = store.workspaces() if store is not None and thorough else []
     result = Scan({}, {}, [], [], [])
     seen: set[tuple[str, str, str]] = set()
@@ -69,7 +69,7 @@ def _discovered(
 ) -> tuple[Discovery, list[Path]]:
     discovery, every = Discovery(), []
     for label, home in {"local": look.home, **look.config.homes}.items():
-        if look.quick and connector.scattered:
+        if look.quick and connector.in_projects:
             roots = [Path(path) for agent, at, path in known if (agent, at) == (connector.agent, label)]
         elif label == "local":
             roots = _local_roots(connector, look, projects)
@@ -78,7 +78,10 @@ def _discovered(
         every += roots
         found = Discovery()
         for root in roots:
-            found.extend(connector.discover(root))
+            try:
+                found.extend(connector.discover(root))
+            except OSError as error:
+                found.unlisted.append((root, error.strerror or str(error)))
         found.sources = [replace(source, home=label) for source in found.sources]
         discovery.extend(found)
     return discovery, every
@@ -87,23 +90,25 @@ def _discovered(
 def _local_roots(connector: Connector, look: Look, projects: Sequence[Path]) -> list[Path]:
     """The agent's own places and what the configuration adds, or only the latter."""
     storage = look.config.storage
-    folders = [Path(root) for root in storage.roots] or list(projects)
+    folders = [Path(root) for root in storage.roots]
     roots: list[Path] = []
     if storage.discovers(connector.config_key):
         roots += connector.roots(look.environ, look.home)
-        roots += folders if connector.scattered else []
+        roots += folders if connector.in_projects else []
+        # A session names its folder; nothing below it is looked through, for a log may name any folder.
+        roots += [p for folder in projects for name in connector.in_projects if (p := folder / name).exists()]
     for value in storage.sources.get(connector.config_key, ()):
-        roots += _named(value, folders, scattered=connector.scattered)
+        roots += _named(value, folders, connector)
     # One folder under two names would be two copies of every session.
     return _outermost(list({os.path.realpath(root): root for root in reversed(roots)}.values())[::-1], connector)
 
 
-def _named(value: str, folders: Sequence[Path], *, scattered: bool) -> list[Path]:
+def _named(value: str, folders: Sequence[Path], connector: Connector) -> list[Path]:
     if not glob.has_magic(value):
         return [Path(value)]
     if Path(value).is_absolute():
         return [Path(p) for p in sorted(glob.glob(value, recursive=True, include_hidden=True))]
-    if scattered:
+    if connector.in_projects:
         return list(folders)  # the connector itself looks for its files below them, within bounds
     found = (sorted(glob.glob(value, root_dir=f, recursive=True, include_hidden=True)) for f in folders)
     return [folder / name for folder, names in zip(folders, found, strict=True) for name in names]
@@ -111,7 +116,7 @@ def _named(value: str, folders: Sequence[Path], *, scattered: bool) -> list[Path
 
 def _outermost(roots: list[Path], connector: Connector) -> list[Path]:
     """Without folders below another root, where a connector looks below its roots anyway."""
-    if not connector.scattered:
+    if not connector.in_projects:
         return roots
     return [r for r in roots if not any(other != r and r.is_relative_to(other) for other in roots)]
 
@@ -155,7 +160,7 @@ def _is_gone(path: str) -> bool:
 def _newest_first(item: tuple[Connector, Source]) -> tuple[bool, int, str]:
     """The prompt history last: what it repeats is then already known."""
     _, source = item
-    return source.kind == "history", -source.newest_ns, str(source.path)
+    return source.read_last, -source.newest_ns, str(source.path)
 
 
 def _excluding(discovery: Discovery, patterns: Sequence[str]) -> list[Source]:

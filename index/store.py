@@ -26,6 +26,7 @@ from agent_journal.session import Message, Session, StoredMessage, StoredSession
 DATABASE = "journal.db"
 BUSY_MS = 5000
 AMBIGUOUS_SHOWN = 5
+LONGEST_NAME = 500
 LEAST_HANDLE = 8  # characters of an id that people can compare
 
 
@@ -116,13 +117,11 @@ class Store:
 
     @staticmethod
     def make_folder(folder: Path) -> None:
-        """For its owner alone: it holds everything the agents were told."""
+        """For its owner alone: it holds everything the agents were told. One that was there is left as it is."""
         try:
             for missing in [f for f in reversed(folder.parents) if not f.exists()]:
                 missing.mkdir(mode=0o700, exist_ok=True)
             folder.mkdir(exist_ok=True, mode=0o700)
-            if folder.stat().st_mode & 0o077:
-                folder.chmod(0o700)
         except OSError as error:
             raise unwritable(folder, error) from error
 
@@ -234,7 +233,7 @@ class Store:
         """Folders that sessions of the local home ran in and that are still there."""
         found = self.rows("SELECT DISTINCT workspace FROM session WHERE workspace IS NOT NULL")
         paths = (Path(path_text(row[0])) for row in found)
-        return sorted(path for path in paths if path.is_absolute() and path.is_dir())
+        return sorted(path for path in paths if path.is_absolute() and _is_folder(path))
 
     def agent_counts(self, agent: str) -> tuple[int, int, datetime | None]:
         """(sessions, messages, when the newest ended)."""
@@ -302,6 +301,10 @@ class Store:
 
     def find(self, name: str) -> StoredSession:
         """A session by key, native id, slug, or a prefix of an id or key that fits only one."""
+        # Arguments that are not UTF-8 hold surrogates, which SQLite cannot take.
+        plain = name.encode("utf-8", "replace").decode()
+        if not name or len(name) > LONGEST_NAME or plain != name:
+            raise NoSuchSession(f"no session is called {plain[:60]!r}", "see `aj sessions`")
         exact = self.rows(
             f"SELECT {_SESSION_COLUMNS} FROM session s WHERE s.key = ?1 OR s.native_id = ?1 OR s.slug = ?1", (name,)
         )
@@ -367,7 +370,7 @@ class Store:
         found = self.rows(
             "SELECT id, session, ordinal, body, vanished FROM message "
             "WHERE session = ? AND ordinal BETWEEN ? AND ? ORDER BY ordinal",
-            (session, first, last if last is not None else 2**62),
+            (session, min(first, 2**62), 2**62 if last is None else min(last, 2**62)),
         )
         return [self._message(row) for row in found]
 
@@ -386,17 +389,25 @@ class Store:
     def copies(self, messages: Sequence[int]) -> dict[int, list[Copy]]:
         """For each of these messages, every place that holds the same one, itself included; oldest session first."""
         marks = ",".join("?" * len(messages))
+        digests = self.rows(f"SELECT id, digest FROM message WHERE id IN ({marks})", messages)
         found = self.rows(
-            "SELECT m.id, c.id, c.session, c.ordinal, s.key, s.head IS c.id, c.changed_seq "
-            "FROM message m JOIN message c ON c.digest = m.digest "
-            f"JOIN session s ON s.id = c.session WHERE m.id IN ({marks}) "
+            "SELECT c.digest, c.id, c.session, c.ordinal, s.key, s.head IS c.id, c.changed_seq "
+            "FROM message c JOIN session s ON s.id = c.session "
+            f"WHERE c.digest IN (SELECT digest FROM message WHERE id IN ({marks})) "
             "ORDER BY s.parent_key IS NOT NULL, s.ended_us, s.key, c.ordinal",
             messages,
         )
-        groups: dict[int, list[Copy]] = {}
-        for of, *place in found:
-            groups.setdefault(int(str(of)), []).append(msgspec.convert(place, Copy, strict=False))
-        return groups
+        groups: dict[object, list[Copy]] = {}
+        for digest, *place in found:
+            groups.setdefault(digest, []).append(msgspec.convert(place, Copy, strict=False))
+        return {int(str(number)): groups[digest] for number, digest in digests if digest in groups}
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):  # a log may name anything
+        return False
 
 
 def _shared(a: str, b: str) -> int:

@@ -105,7 +105,7 @@ class Sync:
         return self._report(found, connectors, done, time.monotonic() - started)
 
     def _nearby(self, found: Scan, connectors: Sequence[Connector], look: Look) -> Sequence[tuple[Connector, Source]]:
-        again = scan(self.store, [c for c in connectors if c.scattered], structs.replace(look, full=False))
+        again = scan(self.store, [c for c in connectors if c.in_projects], structs.replace(look, full=False))
         found.found |= again.found
         found.roots |= again.roots
         found.changed += again.changed
@@ -200,6 +200,8 @@ class Sync:
             return "", connector.parse(source)
         except UnreadableSource as failure:
             return failure.message, Reading()
+        except Exception as error:  # noqa: BLE001 - a mistake of ours about one file must not cost the others theirs
+            return f"{source.path}: could not be understood ({type(error).__name__})", Reading()
 
     def _write(self, pending: Sequence[tuple[Connector, Source, str, Reading]]) -> None:
         if not pending:

@@ -35,12 +35,7 @@ class Events:
 
     def start(self, session_id: str = SESSION, **data: Any) -> Events:
         context = {"cwd": "/home/ana/shop", "branch": "main"}
-        given = {
-            "sessionId": session_id,
-            "copilotVersion": "1.0.63",
-            "selectedModel": "gpt-5.4",
-            "context": context,
-        }
+        given = {"sessionId": session_id, "copilotVersion": "1.0.63", "selectedModel": "gpt-5.4", "context": context}
         return self.add("session.start", **(given | data))
 
     def user(self, content: str, agent: str | None = None, /, **data: Any) -> Events:

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
+
+from agent_journal.connectors.base import Reading
+from agent_journal.session import Transcript, derive
 
 RELAXED = settings(deadline=None, max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
@@ -37,3 +41,16 @@ def spoiled(value: Any, data: st.DataObject, wrong: st.SearchStrategy[Any]) -> A
     for _ in range(data.draw(st.integers(1, 4))):
         value = with_value(value, data.draw(st.sampled_from(places_in(value))), data.draw(wrong))
     return value
+
+
+def spoiled_lines(lines: list[Any], data: st.DataObject, wrong: st.SearchStrategy[Any]) -> list[Any]:
+    """The same of records; what replaces all of them is one record."""
+    spoilt = spoiled(lines, data, wrong)
+    return spoilt if isinstance(spoilt, list) else [spoilt]
+
+
+def assert_storable(reading: Reading) -> None:
+    """Whatever was read can be written, and read again as it was."""
+    for transcript in reading.transcripts:
+        derive(transcript.session, transcript.messages)
+        assert msgspec.msgpack.decode(msgspec.msgpack.encode(transcript), type=Transcript) == transcript

@@ -147,9 +147,7 @@ def test_records_sharing_a_message_id_are_one_message_even_when_others_stand_bet
 
 def test_usage_of_streamed_records_is_counted_once(tmp_path: Path) -> None:
     found = transcript(
-        tmp_path,
-        *(assistant(str(n), text(f"part {n}"), id="m", out=n) for n in range(1, 6)),
-        assistant("9", text("x")),
+        tmp_path, *(assistant(str(n), text(f"part {n}"), id="m", out=n) for n in range(1, 6)), assistant("9", text("x"))
     )
     assert derive(found.session, found.messages).usage == Usage(8, 10, 0, 200)
 
@@ -209,10 +207,7 @@ def test_result_far_below_its_call_is_joined_and_missing_result_leaves_success_o
         assistant("3", text("ok")),
         user("4", [tool_result("t2")]),
     )
-    assert [(c.id, c.result, c.success) for c in answer.tool_calls] == [
-        ("t1", None, None),
-        ("t2", "ok", True),
-    ]
+    assert [(c.id, c.result, c.success) for c in answer.tool_calls] == [("t1", None, None), ("t2", "ok", True)]
     assert later.text == "ok"
 
 
@@ -261,17 +256,9 @@ def test_result_content_in_every_shape(tmp_path: Path, content: Any, result: str
 
 
 def test_tool_use_result_adds_facts_but_never_repeats_text(tmp_path: Path) -> None:
-    outcome = {
-        "stdout": "3 passed",
-        "stderr": "warning: old",
-        "interrupted": True,
-        "isImage": False,
-        "code": 200,
-    }
+    outcome = {"stdout": "3 passed", "stderr": "warning: old", "interrupted": True, "isImage": False, "code": 200}
     (answer,) = messages(
-        tmp_path,
-        assistant("1", tool_use("t1")),
-        user("2", [tool_result("t1", "3 passed")], toolUseResult=outcome),
+        tmp_path, assistant("1", tool_use("t1")), user("2", [tool_result("t1", "3 passed")], toolUseResult=outcome)
     )
     assert answer.tool_calls[0].details == {"interrupted": True, "code": 200, "stderr": "warning: old"}
 

@@ -63,13 +63,7 @@ def test_folder_and_slug_come_from_the_first_record_branch_and_version_from_the_
     session = found.session
     assert (session.workspace, session.slug) == (CWD, "calm-otter")
     assert (session.git_branch, session.agent_version) == ("fix/cart", "2.1.101")
-    assert [m.cwd for m in found.messages] == [
-        "/elsewhere",
-        None,
-        CWD,
-        "/home/ana/other",
-        "/home/ana/other",
-    ]
+    assert [m.cwd for m in found.messages] == ["/elsewhere", None, CWD, "/home/ana/other", "/home/ana/other"]
 
 
 def test_relocated_session_belongs_to_its_new_folder(tmp_path: Path) -> None:
@@ -164,12 +158,7 @@ def test_parents_in_a_circle_end_nowhere(tmp_path: Path) -> None:
 
 
 def test_rewound_branches_are_all_kept_in_file_order(tmp_path: Path) -> None:
-    found = messages(
-        tmp_path,
-        user("1", "root"),
-        user("2", "abandoned", parent="1"),
-        user("3", "taken", parent="1"),
-    )
+    found = messages(tmp_path, user("1", "root"), user("2", "abandoned", parent="1"), user("3", "taken", parent="1"))
     assert [(m.text, m.parent_uuid) for m in found] == [("root", None), ("abandoned", "1"), ("taken", "1")]
 
 
@@ -274,11 +263,7 @@ def test_link_from_a_call_to_the_sub_agent_it_started(tmp_path: Path) -> None:
     (answer,) = messages(
         tmp_path,
         assistant(
-            "1",
-            tool_use("t1", "Task"),
-            tool_use("t2", "Agent"),
-            tool_use("t3", "Bash"),
-            tool_use("t4", "Skill"),
+            "1", tool_use("t1", "Task"), tool_use("t2", "Agent"), tool_use("t3", "Bash"), tool_use("t4", "Skill")
         ),
         user("2", [tool_result("t1")], toolUseResult={"agentId": "a1"}),
         {"type": "queue-operation", "operation": "enqueue", "content": [text(notice.format("a2", "t2"))]},

@@ -55,9 +55,7 @@ def test_roots_are_the_config_folder_and_an_old_place(tmp_path: Path) -> None:
     assert CLAUDE.roots({"CLAUDE_CONFIG_DIR": "~/.config/claude"}, tmp_path) == [old]
 
 
-def test_config_folder_of_any_name_its_projects_one_project_and_one_file_are_all_roots(
-    tmp_path: Path,
-) -> None:
+def test_config_folder_of_any_name_its_projects_one_project_and_one_file_are_all_roots(tmp_path: Path) -> None:
     config = tmp_path / "work-claude"
     path = write(config / "projects" / PROJECT / f"{SESSION}.jsonl", user("1", "hi"))
     write(config / "todos" / "x" / "stray.jsonl", user("1", "not a session"))
@@ -167,6 +165,8 @@ def test_sidecar_describes_a_sub_agent_and_a_broken_one_does_no_harm(tmp_path: P
     assert session.extensions == {"agent_type": "Explore", "description": "Refunds", "worktree_path": "/wt"}
     meta.write_text('{"agentType":')
     assert all_transcripts(tmp_path / ".claude")[KEY].session.extensions == {}
+    (source,) = ClaudeCode().discover(path).sources
+    assert ClaudeCode().parse(source).bad_line_count == 1
 
 
 def test_sub_agents_outlive_the_transcript_they_belong_to(tmp_path: Path) -> None:
@@ -227,10 +227,7 @@ def test_session_id_with_dots_and_slashes_leads_nowhere(tmp_path: Path) -> None:
     secret = write(tmp_path / "secret" / "tool-results" / "t.txt", user("x", "secret"))
     evil = "../../../secret"
     spilled = f"<persisted-output>\nFull output saved to: {secret}\n"
-    records = [
-        assistant("1", tool_use("t1"), sessionId=evil),
-        user("2", [tool_result("t1", spilled)], sessionId=evil),
-    ]
+    records = [assistant("1", tool_use("t1"), sessionId=evil), user("2", [tool_result("t1", spilled)], sessionId=evil)]
     write(transcript_path(tmp_path, "agent-a7f"), *records)
     write(transcript_path(tmp_path, "session-x"), *records)
     found = all_transcripts(tmp_path / ".claude")
@@ -356,13 +353,7 @@ def test_folder_names_are_encoded_as_claude_code_does() -> None:
 def test_hand_laid_file_may_hold_several_sessions(tmp_path: Path, name: str) -> None:
     path = tmp_path / "sessions" / name
     title = {"type": "summary", "summary": "Of the first", "leafUuid": "1"}
-    write(
-        path,
-        title,
-        user("1", "a", sessionId="s1"),
-        user("2", "b", sessionId="s2"),
-        user("3", "c", sessionId="s1"),
-    )
+    write(path, title, user("1", "a", sessionId="s1"), user("2", "b", sessionId="s2"), user("3", "c", sessionId="s1"))
     found = all_transcripts(tmp_path / "sessions")
     assert {key: [m.text for m in t.messages] for key, t in found.items()} == {
         "claude-code:s1": ["a", "c"],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -10,8 +9,9 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from junk import RELAXED, assert_storable, places_in, spoiled_lines, with_value
 from logs import (
     agent_progress,
     assistant,
@@ -30,8 +30,7 @@ from logs import (
 
 from agent_journal.connectors.base import FileStat, Source
 from agent_journal.connectors.claude_code import ClaudeCode
-from agent_journal.errors import UnreadableSource
-from agent_journal.session import Message, derive
+from agent_journal.session import Message
 
 HOME = Path(__file__).parents[1].parent / "shared" / "data" / "home" / ".claude"
 
@@ -40,12 +39,7 @@ RECORDS: list[dict[str, Any]] = [
     {"type": "summary", "summary": "S", "leafUuid": "u1"},
     user("u1", "Why?", thinkingMetadata={"level": "high"}, todos=[{"content": "x"}], slug="calm-otter"),
     assistant("a1", thinking("hm"), id="m1", out=1, parent="u1", requestId="r"),
-    user(
-        "r1",
-        [tool_result("t1", [text("early")])],
-        parent="a2",
-        toolUseResult={"stdout": "early", "agentId": "x"},
-    ),
+    user("r1", [tool_result("t1", [text("early")])], parent="a2", toolUseResult={"stdout": "early", "agentId": "x"}),
     assistant("a2", tool_use("t1", "Task", file_path="/a"), id="m1", out=9, parent="a1"),
     agent_progress("p1", "g1", "t1", user("g1", "look"), assistant("g2", text("found"))),
     queued("q1", [text("also")], origin={"kind": "human"}),
@@ -91,7 +85,7 @@ def test_every_cut_of_a_small_file_gives_the_beginning_of_the_whole(tmp_path: Pa
     assert_cuts_are_beginnings(data, list(range(0, len(data), 7)), tmp_path / "s.jsonl")
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(RELAXED, max_examples=60)
 @given(st.permutations(RECORDS), st.data())
 def test_cuts_of_records_in_any_order_give_the_beginning(
     tmp_path: Path, records: list[dict[str, Any]], data: st.DataObject
@@ -136,10 +130,7 @@ def test_message_texts_only_grow_with_the_file(tmp_path: Path) -> None:
 
 
 def test_image_of_60_mb_in_one_line_is_named_and_the_rest_is_read(tmp_path: Path) -> None:
-    image = {
-        "type": "image",
-        "source": {"type": "base64", "media_type": "image/png", "data": "A" * 60 * 2**20},
-    }
+    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "A" * 60 * 2**20}}
     reading = read_bytes(tmp_path, lines([user("1", [text("see"), image]), assistant("2", text("seen"))]))
     assert [(m.text, len(m.blocks)) for m in reading.transcripts[0].messages] == [("see", 2), ("seen", 1)]
     assert len(msgspec.msgpack.encode(reading.transcripts)) < 5000
@@ -171,61 +162,29 @@ ODD = st.one_of(
 )
 
 
-def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """The way to every value inside this one."""
-    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, one in inner:
-        yield (*path, key)
-        yield from places(one, (*path, key))
+PLACES = [place for place in places_in(RECORDS) if len(place) > 1]
 
 
-PLACES = [(n, *way) for n, record in enumerate(RECORDS) for way in places(record)]
+@RELAXED
+@given(data=st.data())
+def test_wrong_type_in_any_field_never_raises_and_all_can_be_stored(tmp_path: Path, data: st.DataObject) -> None:
+    assert_storable(read_bytes(tmp_path, lines(spoiled_lines(RECORDS, data, ODD))))
 
 
-def mutated(changes: list[tuple[tuple[Any, ...], Any]]) -> list[dict[str, Any]]:
-    records = json.loads(json.dumps(RECORDS))
-    for (*way, last), odd in changes:
-        holder = records
-        for key in way:
-            try:
-                holder = holder[key]
-            except (KeyError, IndexError, TypeError):
-                break
-        else:
-            if isinstance(holder, dict) or (isinstance(holder, list) and last < len(holder)):
-                holder[last] = odd
-    return records
-
-
-@settings(max_examples=400, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-@given(st.lists(st.tuples(st.sampled_from(PLACES), ODD), min_size=1, max_size=4))
-def test_wrong_type_in_any_field_never_raises_and_all_can_be_stored(
-    tmp_path: Path, changes: list[tuple[tuple[Any, ...], Any]]
-) -> None:
-    try:
-        reading = read_bytes(tmp_path, lines(mutated(changes)))
-    except UnreadableSource:
-        return
-    for found in reading.transcripts:
-        msgspec.msgpack.encode(found)
-        derive(found.session, found.messages)
-
-
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@RELAXED
 @given(
     st.lists(st.dictionaries(st.sampled_from(["display", "pastedContents", "timestamp", "project", "sessionId"]), ODD))
 )
 def test_history_of_wrong_types_never_raises(tmp_path: Path, records: list[dict[str, Any]]) -> None:
     path = tmp_path / "history.jsonl"
     path.write_bytes(lines(records))
-    for found in ClaudeCode().parse(source(path)).transcripts:
-        msgspec.msgpack.encode(found)
+    assert_storable(ClaudeCode().parse(source(path)))
 
 
 @pytest.mark.parametrize("way", PLACES[::3], ids=lambda way: ".".join(map(str, way)))
 def test_every_field_may_be_of_every_type(tmp_path: Path, way: tuple[Any, ...]) -> None:
     for odd in (None, True, -1, 10**30, 1.5, "x", [], {}, [None, 1, "x", {}], {"type": None}):
-        msgspec.msgpack.encode(read_bytes(tmp_path, lines(mutated([(way, odd)]))).transcripts)
+        assert_storable(read_bytes(tmp_path, lines(with_value(RECORDS, way, odd))))
 
 
 # Texts made to be slow.
@@ -243,10 +202,7 @@ def test_every_field_may_be_of_every_type(tmp_path: Path, way: tuple[Any, ...]) 
     ids=["reminders", "commands", "selection", "texts", "results"],
 )
 def test_hostile_content_takes_time_in_proportion(tmp_path: Path, content: Any) -> None:
-    records = [
-        user("1", content),
-        assistant("2", *(content if isinstance(content, list) else [text(content)])),
-    ]
+    records = [user("1", content), assistant("2", *(content if isinstance(content, list) else [text(content)]))]
     records += [chain("progress", f"p{n}", f"p{n - 1}", data={}) for n in range(5000)]
     records += [user(f"u{n}", "x", parent="p4999") for n in range(2000)]
     assert read_bytes(tmp_path, lines(records)).transcripts

@@ -16,10 +16,7 @@ from agent_journal.session import Attachment, Role, derive
     [
         ("<command-name>/init</command-name><command-args>fast</command-args>", "/init fast"),
         ("<command-message>init</command-message>\n<command-name>/init</command-name>", "/init"),
-        (
-            "<local-command-stdout>ok</local-command-stdout>",
-            "<local-command-stdout>ok</local-command-stdout>",
-        ),
+        ("<local-command-stdout>ok</local-command-stdout>", "<local-command-stdout>ok</local-command-stdout>"),
         ("Caveat: The messages below were generated", "Caveat: The messages below were generated"),
         ("<bash-input>ls</bash-input>", "<bash-input>ls</bash-input>"),
         ("<system-reminder>be brief</system-reminder>", "<system-reminder>be brief</system-reminder>"),
@@ -37,8 +34,7 @@ def test_injected_user_text_is_kept_as_meta_and_titles_nothing(tmp_path: Path, c
 
 
 @pytest.mark.parametrize(
-    "fields",
-    [{"isMeta": True}, {"isVisibleInTranscriptOnly": True}, {"origin": {"kind": "task-notification"}}],
+    "fields", [{"isMeta": True}, {"isVisibleInTranscriptOnly": True}, {"origin": {"kind": "task-notification"}}]
 )
 def test_record_marked_as_injected_is_meta(tmp_path: Path, fields: dict[str, Any]) -> None:
     (found,) = messages(tmp_path, user("1", "Continue.", **fields))

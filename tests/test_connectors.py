@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import random
+import subprocess
+import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -28,6 +30,7 @@ from junk import RELAXED
 from agent_journal.connectors.base import Connector, Reading, Source
 from agent_journal.connectors.registry import BY_AGENT, CONNECTORS
 from agent_journal.errors import UnreadableSource
+from agent_journal.session import ToolCall
 
 HOMES: dict[str, Callable[[Path], None]] = {
     "claude-code": logs.home,
@@ -77,6 +80,35 @@ def state(home: Path) -> dict[str, tuple[str, int]]:
         for path in sorted(home.rglob("*"))
         if ".agent-journal" not in path.parts
     }
+
+
+def test_the_registry_imports_no_reader_of_files() -> None:
+    """A search imports it, and most searches read nothing: reading costs three times as long to import as finding."""
+    code = "import sys, agent_journal.connectors.registry; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    own = {name.removeprefix("agent_journal.connectors.") for name in loaded if "connectors." in name}
+    finding = {type(c).__module__.rpartition(".")[2] for c in CONNECTORS} | {"base", "registry", "projects"}
+    assert own == finding | {"claude_files", "copilot_files", "cursor_files", "google_files"}
+    assert {"zstandard", "sqlite3"}.isdisjoint(loaded)
+
+
+@every_agent
+def test_a_source_looked_at_by_its_path_is_the_one_found_from_its_root(agent: str, tmp_path: Path) -> None:
+    HOMES[agent](tmp_path)
+    if agent == "specstory":
+        specstory_logs.release().write(tmp_path / "projects" / "shop", "2026-01-16_16-48-38Z.md")
+        specstory_logs.release().write(tmp_path / "projects" / "shop", "2026-01-16_16-48-38Z-release.md")
+    for source in found(BY_AGENT[agent], tmp_path):
+        assert BY_AGENT[agent].discover(source.path).sources == [source]
+
+
+@every_agent
+def test_every_call_of_a_message_can_be_told_from_the_others(agent: str, tmp_path: Path) -> None:
+    HOMES[agent](tmp_path)
+    for message in (m for reading in read(BY_AGENT[agent], tmp_path) for t in reading.transcripts for m in t.messages):
+        ids = [block.id for block in message.blocks if isinstance(block, ToolCall)]
+        assert "" not in ids
+        assert len(set(ids)) == len(ids)
 
 
 @every_agent

@@ -131,6 +131,13 @@ def test_results_are_joined_to_their_requests() -> None:
     )
 
 
+def test_patch_names_its_files_also_the_one_that_was_moved(tmp_path: Path) -> None:
+    patch = "*** Begin Patch\n*** Update File: a.py\n*** Move to: b.py\n@@\n-x\n*** Delete File: a.py\n*** End Patch"
+    Events().start().user("go").asks("c1", "apply_patch", patch).write(tmp_path)
+    (call,) = read(tmp_path).transcripts[0].messages[1].tool_calls
+    assert call.paths == ("a.py", "b.py")
+
+
 def test_everything_left_out_is_counted_by_kind() -> None:
     reading = fixture()
     assert (reading.skipped, reading.bad_line_count, reading.lines) == (
@@ -195,10 +202,7 @@ def test_sub_agent_whose_tag_changes_stays_one_transcript(tmp_path: Path) -> Non
     log = Events().start().user("go").says("Looking", parentToolCallId="call_2")
     log.says("Found", "ag-1", parentToolCallId="call_2").says("Again", "ag-1")
     log.write(tmp_path)
-    assert [(t.session.agent_id, len(t.messages)) for t in read(tmp_path).transcripts] == [
-        (None, 1),
-        ("call_2", 3),
-    ]
+    assert [(t.session.agent_id, len(t.messages)) for t in read(tmp_path).transcripts] == [(None, 1), ("call_2", 3)]
 
 
 def test_two_sub_agents_at_once_are_not_mixed(tmp_path: Path) -> None:
@@ -261,10 +265,7 @@ def test_timestamps_of_every_shape(tmp_path: Path, written: Any, read_as: dateti
 def test_blank_session_gives_no_transcript_and_is_counted(tmp_path: Path) -> None:
     Events().start().add("session.error", message="No network").add("session.shutdown").write(tmp_path)
     reading = read(tmp_path)
-    assert (reading.transcripts, reading.skipped) == (
-        [],
-        {"blank session": 1, "blank session/system message": 1},
-    )
+    assert (reading.transcripts, reading.skipped) == ([], {"blank session": 1, "blank session/system message": 1})
 
 
 def test_start_completion_and_repeated_records_of_one_call(tmp_path: Path) -> None:
@@ -327,11 +328,7 @@ def test_resume_names_the_session_and_its_folder() -> None:
 def test_detached_session_names_its_parent(tmp_path: Path) -> None:
     Events().start(detachedFromSpawningParentSessionId="p1").user("hi").write(tmp_path)
     session = read(tmp_path).transcripts[0].session
-    assert (session.parent_session_id, session.parent_key, session.is_agent_session) == (
-        "p1",
-        "copilot-cli:p1",
-        False,
-    )
+    assert (session.parent_session_id, session.parent_key, session.is_agent_session) == ("p1", "copilot-cli:p1", False)
 
 
 @pytest.mark.parametrize(

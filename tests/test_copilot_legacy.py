@@ -65,11 +65,7 @@ def test_imported_legacy_session_of_another_id_is_the_parent(tmp_path: Path) -> 
     Events().start("new").add("session.import_legacy", legacySession=old).says("back").write(tmp_path, "new")
     first, second = read(tmp_path).transcripts
     assert (first.session.key, first.second_hand, len(first.messages)) == ("copilot-cli:9a", True, 1)
-    assert (second.session.parent_key, second.second_hand, len(second.messages)) == (
-        "copilot-cli:9a",
-        False,
-        1,
-    )
+    assert (second.session.parent_key, second.second_hand, len(second.messages)) == ("copilot-cli:9a", False, 1)
 
 
 def test_legacy_file_that_is_half_written_is_unreadable_for_now(tmp_path: Path) -> None:

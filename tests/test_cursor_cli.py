@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sqlite3
 from datetime import UTC, datetime
@@ -29,8 +30,9 @@ from cursor_cli_logs import (
     transcript_line,
     transcript_path,
 )
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from junk import RELAXED, assert_storable, junk, spoiled_lines
 
 from agent_journal.connectors.base import Discovery
 from agent_journal.connectors.cursor_cli import CursorCli
@@ -349,46 +351,24 @@ def test_each_growth_of_a_chat_is_a_prefix_of_the_next(tmp_path: Path) -> None:
     chat.close()
 
 
-ANYTHING: st.SearchStrategy[Any] = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
-    max_leaves=6,
-)
+KEYS = ("type", "text", "role", "content", "toolCallId", "toolName", "args", "result", "providerOptions")
 
 
-def replaced(value: Any, place: int, other: Any) -> tuple[Any, int]:
-    """The same JSON with its nth part, counted from outside in, made something else."""
-    if place == 0:
-        return other, -1
-    place -= 1
-    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, part in list(inner):
-        made, place = replaced(part, place, other)
-        if place < 0:
-            copy = dict(value) if isinstance(value, dict) else list(value)
-            copy[key] = made
-            return copy, -1
-    return value, place
-
-
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
-@given(place=st.integers(1, 60), other=ANYTHING, facts=st.dictionaries(st.sampled_from(
-    ["createdAt", "name", "workspacePath", "lastUsedModel", "latestRootBlobId"]), ANYTHING, max_size=2),
-)  # fmt: skip
+@settings(RELAXED, max_examples=60)
+@given(data=st.data())
 def test_wrong_types_anywhere_raise_nothing_but_unreadable_source(
-    tmp_path_factory: pytest.TempPathFactory, place: int, other: Any, facts: dict[str, Any]
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
     folder = tmp_path_factory.mktemp("any")
-    said, _ = replaced(conversation(), place, other)
+    told = st.sampled_from(["createdAt", "name", "workspacePath", "lastUsedModel", "latestRootBlobId"])
+    said = spoiled_lines(conversation(), data, junk(*KEYS))
+    facts = data.draw(st.dictionaries(told, junk(*KEYS), max_size=2))
     Chat(folder).say(*[m for m in said if isinstance(m, dict)], **facts).close()
-    try:
-        for transcript in read(folder).transcripts:
-            msgspec.msgpack.encode(transcript)
-    except UnreadableSource:
-        pass
+    with contextlib.suppress(UnreadableSource):
+        assert_storable(read(folder))
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(RELAXED, max_examples=60)
 @given(flips=st.lists(st.tuples(st.integers(0, 20_000), st.integers(0, 255)), min_size=1, max_size=40))
 def test_damaged_database_raises_nothing_but_unreadable_source(
     tmp_path_factory: pytest.TempPathFactory, flips: list[tuple[int, int]]

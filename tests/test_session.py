@@ -39,11 +39,7 @@ def said(role: Role, text: str, **facts: object) -> Message:
 
 def test_derived_facts_of_a_small_session() -> None:
     usage = Usage(
-        input_tokens=10,
-        output_tokens=5,
-        cache_creation_tokens=25,
-        cache_read_tokens=75,
-        service_tier="standard",
+        input_tokens=10, output_tokens=5, cache_creation_tokens=25, cache_read_tokens=75, service_tier="standard"
     )
     failed = ToolCall("t1", "Bash", result="no", success=False)
     unanswered = ToolCall("t2", "Read")
@@ -68,23 +64,13 @@ def test_derived_facts_of_a_small_session() -> None:
         error_count=1,
         usage=usage,
     )
-    assert (found.duration_seconds, found.total_tokens, found.cache_hit_rate, found.has_errors) == (
-        90,
-        15,
-        0.75,
-        True,
-    )
+    assert (found.duration_seconds, found.total_tokens, found.cache_hit_rate, found.has_errors) == (90, 15, 0.75, True)
 
 
 def test_session_without_messages_or_times_derives_zeros() -> None:
     found = derive(session(), [said(Role.SYSTEM, "x")])
     assert (found.title, found.project, found.started_at, found.ended_at) == ("", "", None, None)
-    assert (found.duration_seconds, found.total_tokens, found.cache_hit_rate, found.has_errors) == (
-        0,
-        0,
-        0,
-        False,
-    )
+    assert (found.duration_seconds, found.total_tokens, found.cache_hit_rate, found.has_errors) == (0, 0, 0, False)
 
 
 def test_times_that_run_backwards_give_smallest_and_largest() -> None:

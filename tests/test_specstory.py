@@ -141,6 +141,7 @@ def test_a_session_told_under_two_names_is_one(tmp_path: Path) -> None:
     (source,) = SpecStory().discover(tmp_path).sources
     reading = SpecStory().parse(source)
     assert source.path == long
+    assert [SpecStory().discover(file.path).sources for file in source.files] == [[source]] * 2
     assert [(t.session.origin.path, len(t.messages)) for t in reading.transcripts] == [(str(long), 5)]
     assert reading.skipped == {"session told twice": 1}
 

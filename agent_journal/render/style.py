@@ -21,7 +21,7 @@ class Look:
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     def paint(self, text: str, style: str) -> str:
-        return f"\x1b[{_CODES[style]}m{text}\x1b[0m" if self.colour and text else text
+        return f"\x1b[{_CODES[style]}m{text}\x1b[0m" if self.colour and text and style else text
 
 
 def coloured(stream: TextIO) -> bool:
@@ -37,7 +37,12 @@ _AGO = ((60, 60, "m"), (3600, 24, "h"), (86_400, 30, "d"))  # unit in seconds, h
 
 
 def local(at: datetime | None) -> str:
-    return "" if at is None else at.astimezone().strftime("%Y-%m-%d %H:%M")
+    if at is None:
+        return ""
+    try:
+        return at.astimezone().strftime("%Y-%m-%d %H:%M")
+    except (OverflowError, ValueError, OSError):  # the first and last hours of the calendar have no local time
+        return at.strftime("%Y-%m-%d %H:%M")
 
 
 def ago(at: datetime | None, now: datetime) -> str:

@@ -11,14 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import msgspec
 from msgspec.structs import replace
 
 from agent_journal.connectors.base import count, items, mapping, string
-from agent_journal.connectors.blocks import Stamp, kept_json, kind_name, tool_paths
-from agent_journal.session import Attachment, Block, Message, Role, Text, Thinking, ToolCall, Usage, tool_type
-
-NAME_CHARS = 1024
+from agent_journal.connectors.blocks import Stamp, attachment, json_text, kind_name, numbered, tool_call
+from agent_journal.session import Block, Message, Role, Text, Thinking, ToolCall, Usage
 
 # What the program itself says in the user's name, or what was for the program and not for the model.
 _INJECTED = re.compile(
@@ -74,10 +71,9 @@ def _call(part: dict[str, Any], stamp: Stamp) -> Block | None:
 
 def _attachment(part: dict[str, Any], stamp: Stamp) -> Block | None:
     data = mapping(part.get("inlineData") or part.get("fileData"))
-    media = (string(data, "mimeType") or "")[:100]
+    media = string(data, "mimeType") or ""
     kind = "image" if media.startswith("image/") else "file"
-    name = (string(data, "displayName", "fileUri") or "")[:NAME_CHARS]
-    return Attachment(kind, name, media, uuid=stamp.uuid, parent_uuid=stamp.parent_uuid, at=stamp.at)
+    return attachment(kind, string(data, "displayName", "fileUri"), media, stamp)
 
 
 def _code(part: dict[str, Any], stamp: Stamp) -> Block | None:
@@ -97,17 +93,7 @@ _MAKERS: Mapping[str, Callable[[dict[str, Any], Stamp], Block | None]] = {
 
 
 def call_block(fields: Mapping[str, Any], stamp: Stamp, **more: Any) -> ToolCall:
-    name = string(fields, "name") or "unknown"
-    arguments = kept_json(fields.get("args"))
-    return ToolCall(
-        id=string(fields, "id") or "",
-        name=name,
-        type=tool_type(name),
-        arguments=arguments,
-        paths=tool_paths(arguments),
-        **more,
-        **stamp._asdict(),
-    )
+    return tool_call(string(fields, "id"), string(fields, "name"), fields.get("args"), stamp, **more)
 
 
 def prompt_blocks(shown: Any, content: Any, stamp: Stamp, skipped: Counter[str]) -> list[Block]:
@@ -123,7 +109,7 @@ def prompt_blocks(shown: Any, content: Any, stamp: Stamp, skipped: Counter[str])
         text = text.rstrip()
     names = [name for found in _REFERENCED.findall(typed) for name in _REFERENCE.findall(found)]
     blocks: list[Block] = [Text(text, *stamp)] if text.strip() else []
-    blocks += [Attachment("file", name[:NAME_CHARS], "", "", *stamp) for name in dict.fromkeys(names)]
+    blocks += [attachment("file", name, None, stamp) for name in dict.fromkeys(names)]
     return blocks + [made for p in others if (made := part_block(p, stamp, skipped))]
 
 
@@ -159,12 +145,8 @@ def _response_text(response: Any) -> str:
     for key in ("output", "error"):
         value = fields.get(key)
         if value:
-            return value if isinstance(value, str) else _json(value)
-    return "" if "output" in fields or not response else _json(response)
-
-
-def _json(value: Any) -> str:
-    return msgspec.json.encode(kept_json(value)).decode()
+            return value if isinstance(value, str) else json_text(value)
+    return "" if "output" in fields or not response else json_text(response)
 
 
 def _display_text(display: Any, skipped: Counter[str]) -> str:
@@ -234,7 +216,7 @@ class Conversation:
         return call
 
     def messages(self) -> tuple[Message, ...]:
-        return tuple(replace(m, blocks=tuple(b)) for m, b in zip(self._messages, self._blocks, strict=True))
+        return tuple(replace(m, blocks=numbered(b)) for m, b in zip(self._messages, self._blocks, strict=True))
 
     def speaks(self) -> bool:
         """Whether anybody said anything; a launch without a prompt leaves notices and errors. Counts what is left."""

@@ -1,4 +1,4 @@
-"""Which texts of a Claude Code user record a person typed, and which the program put there."""
+"""Which texts of a user record a person typed, and which Claude Code put there; SpecStory's pages repeat both."""
 
 from __future__ import annotations
 

@@ -16,8 +16,8 @@ from typing import Any
 from agent_journal.connectors.base import Reading, Source, file_time, items, mapping, readable, string, timestamp
 from agent_journal.connectors.base import count as tokens_in
 from agent_journal.connectors.blocks import Stamp, kind_name
-from agent_journal.connectors.gemini_files import MARKER, REGISTRY, project_of, sub_agent_parent, workspace
-from agent_journal.connectors.gemini_parts import (
+from agent_journal.connectors.google_files import MARKER, REGISTRY, project_of, sub_agent_parent
+from agent_journal.connectors.google_parts import (
     SNAPSHOT,
     Conversation,
     call_block,
@@ -30,7 +30,8 @@ from agent_journal.connectors.gemini_parts import (
     result_facts,
     usage_of,
 )
-from agent_journal.connectors.jsonl import document, records
+from agent_journal.connectors.google_workspace import workspace
+from agent_journal.connectors.jsonl import document, json_object, records
 from agent_journal.errors import UnreadableSource
 from agent_journal.session import Block, Message, Origin, Role, Session, Text, Thinking, Transcript, Usage
 
@@ -252,30 +253,21 @@ def _chat(path: Path) -> Chat:
             chat.take(record)
         if chat.entries or chat.facts or not chat.reading.bad_line_count:
             return chat
-        whole = _document_in_lines(path)
-        if not isinstance(whole, dict):
+        try:
+            whole = json_object(path)  # one conversation written over several lines, as .json files are
+        except UnreadableSource:
             return chat
         chat = Chat(path)
     else:
-        whole = document(path)
-    if not isinstance(whole, dict):
-        raise UnreadableSource(f"{readable(str(path))}: a JSON {type(whole).__name__}, not a session")
+        whole = json_object(path)
     chat._set(whole)
     return chat
-
-
-def _document_in_lines(path: Path) -> Any:
-    """A .jsonl file may hold one conversation written over several lines, as .json files do."""
-    try:
-        return document(path)
-    except UnreadableSource:
-        return None
 
 
 def _add(chat: Chat, source: Source, reading: Reading) -> None:
     conversation = chat.conversation(source.agent)
     if conversation.speaks():
-        reading.transcripts.append(_transcript(chat, conversation.messages(), source))
+        reading.transcripts.append(_transcript(chat, conversation.messages(), source, reading))
     own = chat.reading
     reading.skipped.update(own.skipped)
     reading.bad_lines += own.bad_lines[: Reading.MAX_NAMED]
@@ -284,7 +276,7 @@ def _add(chat: Chat, source: Source, reading: Reading) -> None:
     reading.unfinished |= own.unfinished
 
 
-def _transcript(chat: Chat, messages: tuple[Message, ...], source: Source) -> Transcript:
+def _transcript(chat: Chat, messages: tuple[Message, ...], source: Source, reading: Reading) -> Transcript:
     parent = sub_agent_parent(chat.path)
     stem = readable(chat.path.stem)
     session = Session(
@@ -293,7 +285,7 @@ def _transcript(chat: Chat, messages: tuple[Message, ...], source: Source) -> Tr
         agent=source.agent,
         origin=Origin(path=readable(str(chat.path)), home=source.home),
         summary=string(chat.facts, "summary"),
-        workspace=workspace(source, chat.facts, messages),
+        workspace=workspace(source, chat.facts, messages, reading),
         workspace_encoded=readable(project_of(chat.path).name),
         is_agent_session=parent is not None or chat.facts.get("kind") == "subagent",
         parent_session_id=parent,
@@ -319,7 +311,7 @@ def read_history(source: Source) -> Reading:
         at = timestamp(prompt.get("timestamp"))
         message = Message(Role.USER, (Text(text, at=at),), at=at, is_meta=is_injected(text))
         sessions.setdefault(session_id, []).append(message)
-    folder = workspace(source, {}, ())
+    folder = workspace(source, {}, (), reading)
     for session_id, messages in sessions.items():
         if not any(m.is_human for m in messages):
             reading.skipped["history/only commands"] += len(messages)

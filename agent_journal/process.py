@@ -1,0 +1,147 @@
+"""The process: arguments in, exit code out. The only place that turns any error into a sentence.
+
+A closed pipe ends quietly; a traceback is shown only to those who ask (AJ_DEBUG=1), for it may quote a log.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import sys
+from collections.abc import Sequence
+
+import click
+import typer
+
+from agent_journal.cli import app
+from agent_journal.cli_output import FAILED, FOUND, INTERRUPTED
+from agent_journal.errors import JournalError
+
+DASH_HINT = "A query that starts with a dash goes after --: aj search -- --dry-run"
+_REASONS = {
+    errno.ENOSPC: ("the disk is full", "Free some space, or move the journal (storage.index_path)."),
+    errno.EACCES: ("no permission", "Check who may read and write that path."),
+    errno.EROFS: ("the file system is read-only", "Move the journal (storage.index_path) or set AJ_HOME."),
+}
+
+
+def run(argv: Sequence[str] | None = None) -> int:
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    _keep_odd_characters_harmless()
+    try:
+        code = _run(arguments)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        return code
+    except BrokenPipeError:
+        _discard_output()
+        return FOUND
+    except KeyboardInterrupt:
+        return _fail(arguments, "interrupted", "interrupted", code=INTERRUPTED)
+    except click.UsageError as error:
+        if type(error).__name__ == "NoArgsIsHelpError":  # a group without its command; click < 8.2 has no such error
+            sys.stdout.write(f"{error.format_message()}\n")
+            return FOUND
+        return _fail(arguments, "usage", error.format_message(), _usage_hint(error, arguments))
+    except click.Abort:
+        return _fail(arguments, "interrupted", "interrupted", code=INTERRUPTED)
+    except JournalError as error:
+        return _fail(arguments, error.kind, error.message, error.hint)
+    except OSError as error:
+        if error.errno not in _REASONS:
+            return _unexpected(arguments, error)
+        _discard_output()
+        reason, hint = _REASONS[error.errno]
+        path = f": {os.fsdecode(error.filename)}" if isinstance(error.filename, (str, bytes)) else ""
+        return _fail(arguments, "unwritable", f"{reason}{path}", hint)
+    except Exception as error:  # noqa: BLE001 - the last resort: a sentence instead of a traceback
+        return _unexpected(arguments, error)
+
+
+def _run(arguments: list[str]) -> int:
+    command = typer.main.get_command(app)
+    assert isinstance(command, click.Group)
+    if "_AJ_COMPLETE" in os.environ:
+        return int(command.main(prog_name="aj", standalone_mode=False) or FOUND)
+    # Not command.main(): that has its own ideas about closed pipes and interrupts.
+    try:
+        with command.make_context("aj", as_search(arguments, command)) as context:
+            return int(command.invoke(context) or FOUND)
+    except click.exceptions.Exit as ended:
+        return int(ended.exit_code)
+
+
+def as_search(arguments: list[str], command: click.Group) -> list[str]:
+    """`aj words…` searches, unless the first word is a command's name."""
+    if not arguments:
+        return ["--help"]
+    own = {"-h", "--help", *(name for parameter in command.params for name in parameter.opts)}
+    if arguments[0] in own:
+        return arguments
+    first = next((a for a in arguments if a == "--" or not a.startswith("-") or a == "-"), None)
+    if first is None or first in command.commands:
+        return arguments
+    return ["search", *arguments]
+
+
+def _usage_hint(error: click.UsageError, arguments: list[str]) -> str:
+    path = error.ctx.command_path if error.ctx else "aj"
+    # `-not` is read as `-n ot`: then the complaint is about a number.
+    mistaken = isinstance(error, click.NoSuchOption) or any(
+        len(a) > 2 and a[0] == "-" and a[1].isalpha() for a in arguments
+    )
+    if mistaken and path in ("aj", "aj search", "aj sessions") and "--" not in arguments:
+        return DASH_HINT
+    return f"See {path} --help"
+
+
+def _fail(arguments: Sequence[str], kind: str, message: str, hint: str = "", code: int = FAILED) -> int:
+    with contextlib.suppress(OSError, ValueError):
+        sys.stdout.flush()
+    try:
+        if _for_machines(arguments):
+            from agent_journal.render.machine import encode, problem_object
+
+            sys.stderr.write(encode(problem_object(kind, message, hint)).decode() + "\n")
+        else:
+            from agent_journal.render.style import look_at
+            from agent_journal.render.terminal import error_lines
+
+            sys.stderr.writelines(f"{line}\n" for line in error_lines(message, hint, look_at(sys.stderr).width))
+        sys.stderr.flush()
+    except BrokenPipeError:
+        _discard_output()
+    return code
+
+
+def _for_machines(arguments: Sequence[str]) -> bool:
+    options = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    return "--json" in options or "--ndjson" in options
+
+
+def _unexpected(arguments: Sequence[str], error: Exception) -> int:
+    """Its text is left out: it may quote a session."""
+    if os.environ.get("AJ_DEBUG") == "1":
+        raise error
+    message = f"something unexpected went wrong ({type(error).__name__})"
+    return _fail(arguments, "unexpected", message, "AJ_DEBUG=1 shows where.")
+
+
+def _keep_odd_characters_harmless() -> None:
+    """A terminal that cannot show a character shows a question mark, rather than ending the program."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="replace")
+
+
+def _discard_output() -> None:
+    """Python flushes again at exit and would complain there: let it flush into nothing."""
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+            continue
+        with contextlib.suppress(OSError, ValueError):
+            os.dup2(nothing, stream.fileno())
