@@ -24,6 +24,7 @@ from agent_journal.errors import UnreadableSource
 
 MAX_LINE_BYTES = 64 * 2**20  # agents write images and file snapshots inline; a longer line is no conversation
 BASE64_CHARS = 4096  # a longer string without a single space under a data key is an encoded file
+MAX_EXPANSION = 300  # real logs shrink to a tenth or so; more than this is a bomb
 RESCUE_CHARS = 4 * 2**20
 RESCUE_TRIES = 200
 _CHUNK = 2**20
@@ -37,6 +38,7 @@ def records(path: Path, reading: Reading) -> Iterator[tuple[int, dict[str, Any]]
     """Each JSON object of the file with its 1-based line number, in order."""
     try:
         with _opened(path) as file:
+            read, most = 0, max(path.stat().st_size * MAX_EXPANSION, _CHUNK)
             for number, line, ended in _lines(file):
                 if line is None:
                     reading.lines += 1
@@ -49,6 +51,12 @@ def records(path: Path, reading: Reading) -> Iterator[tuple[int, dict[str, Any]]
                         reading.bad_line(number, "only NUL bytes")
                     continue
                 reading.lines += 1
+                read += len(line)
+                if read > most:
+                    reading.bad_line(
+                        number, f"more than {MAX_EXPANSION:,} times what the file holds; the rest is left out"
+                    )
+                    return
                 yield from _parsed(line, number, ended, reading)
         if path.suffix == ".zst" and not _is_whole(path):
             reading.unfinished = True  # what was decompressed ends silently where the file does

@@ -10,6 +10,7 @@ from typing import Any
 from agent_journal.connectors.blocks import Stamp, attachment, block
 from agent_journal.session import Attachment, Block, Text
 
+MOST_TAGS = 50  # each that is never closed is looked for to the end of the text
 COMMAND_CHARS = 100_000  # matching tags in a longer text is not worth the time it can take
 QUOTE_CHARS = 2000  # a longer selection is a file, which the agent reads for itself
 
@@ -45,7 +46,7 @@ def readable_command(text: str) -> str:
     """`<command-name>/init</command-name>…` as a person would type it: `/init args`."""
     if not text.lstrip()[:20].startswith(_COMMAND):
         return text
-    if len(text) > COMMAND_CHARS:
+    if len(text) > COMMAND_CHARS or text.count("<command-") > MOST_TAGS:
         return text
     parts = {m[1]: m[2].strip() for m in _COMMAND_PART.finditer(text)}
     name = parts.get("name") or parts.get("message")

@@ -117,7 +117,7 @@ def _logs(folder: Path, discovery: Discovery) -> Iterator[FileStat]:
         path = Path(entry.path)
         if path.suffix == ".jsonl" and (found := stat_of(path)):
             yield found
-        elif not entry.is_dir() and not entry.name.endswith(META):
+        elif not is_folder(path) and not entry.name.endswith(META):
             discovery.passed.append((path, "not a session log"))
 
 

@@ -22,7 +22,7 @@ _SESSION = re.compile(rf"<!-- (.{{1,60}}?) Session (\S{{1,200}}) \(({TIME})\) --
 _SPEAKER = re.compile(rf"_\*\*(User|Agent|Assistant)( - sidechain)?(?: \((.{{0,200}}?) ?({TIME})?\))?\*\*_")
 _MESSAGE_ID = re.compile(r"<!-- message-id: (\S{1,200}) -->")
 _TOOL = re.compile(r'<tool-use data-tool-type="([^"]*)" data-tool-name="([^"]*)"><details>')
-_SUMMARY = re.compile(r"<summary>(?:Tool use: \*\*(.*?)\*\*)?(.*)</summary>")
+_SUMMARY = re.compile(r"<summary>(?:Tool use: \*\*(.{0,500}?)\*\*)?(.*)</summary>")
 _THINK = "<think><details><summary>Thought Process</summary>"
 _KEYED = re.compile(r"(?:^|[ \n])(?:- )?(\w+):? `([^`\n]*)`")
 _FILE = re.compile(r"(?:\w+ file:)? ?`([^`\n]+)`")
@@ -226,16 +226,22 @@ def _split(lines: list[str], kind: str) -> tuple[list[str], str | None]:
     if texts:
         start = texts[-1 if kind == "write" else 0]
     else:
-        bare = [n for n in openings if n < last and not _inside_fence(lines, n)]
-        if not bare:
+        bare = _outside_fences(lines, last)
+        if bare is None:
             return lines, None
-        start = bare[0]
+        start = bare
     return lines[:start], "\n".join(lines[start + 1 : last])
 
 
-def _inside_fence(lines: list[str], place: int) -> bool:
-    """Whether a bare fence at this place closes one that was opened with a language before."""
-    return sum(line.startswith("```") or line.endswith(" ```") for line in lines[:place]) % 2 == 1
+def _outside_fences(lines: list[str], last: int) -> int | None:
+    """The first bare fence before `last` that does not close one opened with a language before."""
+    inside = False
+    for place, line in enumerate(lines[: max(last, 0)]):
+        if line == "```" and not inside:
+            return place
+        if line.startswith("```") or line.endswith(" ```"):
+            inside = not inside
+    return None
 
 
 def _arguments(lines: list[str], kind: str) -> dict[str, Any]:
