@@ -126,7 +126,7 @@ class Message(Struct, frozen=True, omit_defaults=True):
     is_sidechain: bool = False
     is_compaction: bool = False  # a summary that stands for earlier messages
     is_error: bool = False  # the agent's own error message (API error, abort)
-    extensions: dict[str, Any] = {}  # agent-specific facts that fit nowhere else (R101)
+    extensions: dict[str, Any] = {}  # agent-specific facts that fit nowhere else
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
@@ -147,7 +147,7 @@ class Message(Struct, frozen=True, omit_defaults=True):
 
 
 class Origin(Struct, frozen=True, omit_defaults=True):
-    """Where a session was read: S0's `source`."""
+    """Where a session was read, and on which machine."""
 
     path: str
     type: str = "local"  # local | wsl | windows | remote
@@ -178,7 +178,7 @@ class Session(Struct, frozen=True, omit_defaults=True):
 
 
 class Derived(Struct, frozen=True):
-    """R50, computed here and nowhere else."""
+    """What follows from a session's messages; computed here and nowhere else."""
 
     title: str
     project: str
@@ -186,7 +186,7 @@ class Derived(Struct, frozen=True):
     ended_at: datetime | None
     message_count: int
     turn_count: int  # human turns
-    user_record_count: int  # every message with role user, as S4 counts
+    user_record_count: int  # every message with role user, whoever wrote it
     tool_call_count: int
     error_count: int  # tool calls that failed
     usage: Usage
@@ -252,7 +252,7 @@ def prompt_title(text: str) -> str:
 
 
 def usage_once(messages: Iterable[Message]) -> Iterator[Usage]:
-    """One Usage per model answer: agents repeat it on every record of a streamed message (P8)."""
+    """One Usage per model answer: agents repeat it on every record of a streamed message."""
     best: dict[str, Usage] = {}
     for message in messages:
         usage = message.usage
@@ -292,7 +292,7 @@ def derive(session: Session, messages: Iterable[Message]) -> Derived:
     )
 
 
-# S1's table, with the names today's agents use. Compared in lower case without "_" and "-".
+# What kind of thing a tool does, by the names today's agents use. Compared in lower case without "_" and "-".
 _TOOL_TYPES = {
     ToolType.WRITE: "write edit multiedit notebookedit createfile create strreplaceeditor strreplace applypatch "
     "replace writefile editfile insert patch searchreplace multistrreplace delete deletefile editfilev2",

@@ -112,7 +112,7 @@ class Intake:
     # --- what is known second-hand -----------------------------------------------------------------------
 
     def _unheld(self, session: Session, transcript: Transcript) -> tuple[Message, ...]:
-        """Prompts of the history that no transcript of the same workspace holds (P18)."""
+        """Prompts of the history that no transcript of the same workspace holds."""
         if not _only_prompts(transcript.messages):
             return transcript.messages
         return tuple(m for m in transcript.messages if not self._held(session, codec.prompt_of(m)))

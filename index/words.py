@@ -59,12 +59,8 @@ def _pairs(run: re.Match[str]) -> str:
     return " " + " ".join(text[i : i + 2] for i in range(len(text))) + " "
 
 
-def exact_words(text: str) -> list[str]:
-    return _analyzers()[EXACT].analyze(prepared(text))
-
-
 def asked_words(text: str) -> list[str]:
-    """Like exact_words, for a query: a run of CJK asks for its pairs only, so that it matches inside longer runs."""
+    """The words of a query as written. A run of CJK asks for its pairs only, so that it matches inside longer runs."""
     if text.isascii():
         return _analyzers()[EXACT].analyze(text)
     normal = unicodedata.normalize("NFC", text)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from logs import Record, agent_progress, assistant, text, thinking, tool_result, tool_use, transcript_path, user, write
 
+from agent_journal import lookup
 from agent_journal.answer import Answer, Place
 from agent_journal.config import load
 from agent_journal.connectors.registry import SOURCE_KEYS
@@ -196,6 +197,18 @@ def test_pages_hold_every_match_once_and_totals_are_exact(journal: Journal) -> N
     ranks = [rank for page in pages for rank, _ in page]
     assert ranks == list(range(1, 491))
     assert len({number for page in pages for _, number in page}) == 490
+
+
+def test_more_sessions_than_are_counted_are_marked_as_at_least_so_many(
+    journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said(journal, *(f"needle number {n}" for n in range(6)))
+    totals = []
+    for cap in (6, 5):
+        monkeypatch.setattr(lookup, "SESSION_CAP", cap)
+        total = journal.search("needle").total
+        totals.append((total.messages, total.sessions, total.exact))
+    assert totals == [(6, 6, True), (6, 5, False)]
 
 
 def test_a_page_goes_on_where_the_last_ended_though_new_sessions_came_in_between(journal: Journal) -> None:

@@ -20,7 +20,6 @@ from agent_journal.session import Message, Resume, StoredMessage, StoredSession,
 if TYPE_CHECKING:
     from agent_journal.answer import Answer, Coverage, Match
     from agent_journal.connectors.base import Connector
-    from agent_journal.errors import JournalError
     from agent_journal.search import Freshness, SessionList
 
 SCHEMA_VERSION = 1
@@ -276,10 +275,6 @@ def agent_object(connector: Connector, agent: Any) -> Object:
         "config_key": f"storage.sources.{connector.config_key}",
         "environment": connector.env,
     }
-
-
-def error_object(error: JournalError) -> Object:
-    return problem_object(error.kind, error.message, error.hint)
 
 
 def problem_object(kind: str, message: str, hint: str = "") -> Object:
