@@ -52,11 +52,12 @@ def session_remarks(stored: StoredSession) -> str:
 
 def session_list_lines(sessions: Sequence[StoredSession], look: Look) -> Iterator[str]:
     """Two lines each. Times stand in a column of their own: the list is in their order."""
-    indent = max((len(clean_line(s.handle)) + 2 for s in sessions), default=LIST_INDENT)
+    names = [clean_line(s.handle) for s in sessions]
+    indent = max((len(name) + 2 for name in names if len(name) <= NAME_COLUMNS), default=LIST_INDENT)
     for stored in sessions:
         derived = stored.derived
         when = local(derived.ended_at or derived.started_at) or "no time"
-        name = look.paint(f"{clean_line(stored.handle):<{indent}}", "bold")
+        name = look.paint(f"{clean_line(stored.handle):<{indent - 2}}  ", "bold")
         yield f"{name}{look.paint(f'{when:<16}', 'dim')}  {head_of(stored, '', look, indent + 18)}"
         title = clean_line(derived.title) or "(no title)"
         facts = " · ".join(filter(None, (counted(derived.message_count, "message"), session_remarks(stored))))
