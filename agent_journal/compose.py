@@ -23,6 +23,7 @@ TIE = 0.25  # how much a word's lesser places add to its best one
 WHOLE_PHRASE = 2.0  # all the words, side by side
 NEAR_PAIR = 0.35  # two neighbouring words of the query, close together
 NEAR_SLOP = 4
+HYPHENED_SHARE = 0.7  # a part of laptop-only
 PART_SHARE = 0.25  # a part of an identifier, where the whole was asked for
 FUZZY_SHARE = 0.7
 LONGEST_PATTERN, MOST_STARS = 150, 8
@@ -179,8 +180,9 @@ class _Composer:
     def _present(self, word: Word) -> Clause:
         """What a word adds by being there at all, however long the message: one that has them all comes before one
         that is short and repeats a single word."""
-        parts = [p for p in words.stems(word.text) if len(p) > 1]
-        if not parts:
+        text = words.bare(word.text)
+        parts = [p for p in words.stems(text) if len(p) > 1]
+        if words.is_hyphened(text) or not parts:
             return Clause.empty_query()
         worth = PRESENT * max(map(self.rarity, parts))
         return Clause.disjunction_max_query([self._present_in(place, parts, worth) for place in self.places], 0.0)
@@ -190,7 +192,8 @@ class _Composer:
         return Clause.const_score_query(here, worth * WEIGHTS[place] ** PRESENT_POWER)
 
     def word(self, word: Word) -> Clause:
-        tokens = words.asked_words(word.text)
+        text = words.bare(word.text)
+        tokens = words.asked_words(text)
         if not tokens:
             return Clause.empty_query()
         if word.prefix:
@@ -198,8 +201,8 @@ class _Composer:
         if word.fuzzy and len(tokens) == 1:
             return Clause.boost_query(self._each(lambda p: Clause.fuzzy_term_query(SCHEMA, p, tokens[0])), FUZZY_SHARE)
         if len(tokens) == 1:
-            return self._simple(word.text, tokens[0])
-        return self._identifier(word.text, tokens)
+            return self._simple(text, tokens[0])
+        return self._identifier(text, tokens)
 
     def _simple(self, text: str, token: str) -> Clause:
         forms = [self._term(token)]
@@ -222,7 +225,12 @@ class _Composer:
         if words.has_cjk(text):
             forms += [Clause.boost_query(self._term(token), PART_SHARE) for token in tokens]
             return _any(forms)
-        forms += [self._term("".join(tokens)), self._parts(words.stems(text))]
+        forms.append(self._term("".join(tokens)))
+        if words.is_hyphened(text):
+            parts = [part for part in tokens if part not in words.STOPWORDS]
+            forms += [Clause.boost_query(self._stem(words.stems(part)[0]), HYPHENED_SHARE) for part in parts]
+            return _any(forms)
+        forms.append(self._parts(words.stems(text)))
         name = words.asked_words(re.split(r"[/\\]", text.rstrip("/\\"))[-1])
         if 0 < len(name) < len(tokens):  # a path: the file may be written without its folders
             forms.append(Clause.boost_query(self.phrase(" ".join(name)), PART_SHARE))

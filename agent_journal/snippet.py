@@ -66,13 +66,14 @@ class _Term:
 
     def __init__(self, number: int, term: Word | Phrase) -> None:
         self.number = number
-        self.tokens = words.asked_words(term.text)
+        text = term.text if isinstance(term, Phrase) else words.bare(term.text)
+        self.tokens = words.asked_words(text)
         self.is_phrase = isinstance(term, Phrase) and len(self.tokens) > 1
         self.cjk = words.has_cjk(term.text)
         self.prefix = isinstance(term, Word) and term.prefix
         self.fuzzy = isinstance(term, Word) and term.fuzzy
-        self.stems = set() if isinstance(term, Phrase) or self.prefix else set(words.stems(term.text))
-        self.pattern = self._pattern(folded(term.text))
+        self.stems = set() if isinstance(term, Phrase) or self.prefix else set(words.stems(text))
+        self.pattern = self._pattern(folded(text))
 
     def _pattern(self, text: str) -> re.Pattern[str] | None:
         if not self.tokens:

@@ -59,6 +59,20 @@ def _pairs(run: re.Match[str]) -> str:
     return " " + " ".join(text[i : i + 2] for i in range(len(text))) + " "
 
 
+_ENDING = re.compile(r"['’](?:s|t|re|ve|ll|d|m)$", re.IGNORECASE)
+_HYPHENED = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)+")
+
+
+def bare(word: str) -> str:
+    """Without a possessive or a contraction: teammate's is about a teammate. As a word it would be two."""
+    return _ENDING.sub("", word.rstrip("?!.,;:")) or word
+
+
+def is_hyphened(word: str) -> bool:
+    """laptop-only, end-to-end: words of a language, not a name; any of them may stand alone."""
+    return _HYPHENED.fullmatch(word) is not None
+
+
 def asked_words(text: str) -> list[str]:
     """The words of a query as written. A run of CJK asks for its pairs only, so that it matches inside longer runs."""
     if text.isascii():

@@ -103,6 +103,9 @@ def test_filters_alone_list_the_newest_first(journal: Journal) -> None:
     ("query", "text_found"),
     [
         ("parsing", "the parser parses what was parsed"),
+        ("parser's", "the parser parses what was parsed"),
+        ("parser?", "the parser parses what was parsed"),
+        ("header-only", "call parse_http_header there"),
         ("cafe resume", "naïve café résumé"),
         ("CAFÉ", "naïve café résumé"),
         ("cafe\u0301", "naïve café résumé"),  # decomposed: e and a combining accent
