@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agent_journal.cli_config import config_app
+from agent_journal.cli_models import models_app
 from agent_journal.cli_options import (
     Context,
     Cursor,
@@ -46,6 +47,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(config_app, name="config")
+app.add_typer(models_app, name="models")
 
 
 def _version(wanted: bool) -> None:

@@ -52,6 +52,11 @@ def config_path(environ: Mapping[str, str] = os.environ) -> Path:
     return journal_home(environ) / "config.toml"
 
 
+def model_folders(config: Config, environ: Mapping[str, str] = os.environ) -> tuple[Path, Path]:
+    """Where `aj models add` puts models, and where the user keeps their own."""
+    return journal_home(environ) / "models", config.vector.model_path
+
+
 def home_folder(environ: Mapping[str, str]) -> Path:
     given = environ.get("HOME") or environ.get("USERPROFILE")
     if given:
@@ -216,6 +221,7 @@ __all__ = [
     "journal_home",
     "keys",
     "load",
+    "model_folders",
     "origins",
     "set_value",
 ]

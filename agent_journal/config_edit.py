@@ -131,6 +131,7 @@ _READERS: Mapping[Kind, Callable[[str], object]] = {
     Kind.FLAG: _flag,
     Kind.NUMBER: _number,
     Kind.CHOICE: str,
+    Kind.TEXT: str,
     Kind.PATH: str,
     Kind.PATTERNS: _list,
 }

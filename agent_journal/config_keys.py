@@ -51,7 +51,9 @@ class Index:
 @dataclass(frozen=True, slots=True)
 class Vector:
     enabled: bool = True
+    model: str = ""  # a name of `aj models list`; "" is the bundled one
     model_path: Path = Path("~/.chats/models")  # load() expands it
+    threads: int = 0  # 0: one for each core
     fallback: str = "hash"
 
 
@@ -99,6 +101,7 @@ class Kind(StrEnum):
     FLAG = "true or false"
     NUMBER = "a whole number"
     CHOICE = "one of"
+    TEXT = "a text"
     PATH = "a path"
     PATTERNS = "a path, a glob or a list of them"
 
@@ -129,7 +132,7 @@ TABLES = {
     "storage.sources": "Sessions in unusual places: a path, a glob or a list, for any agent of `aj agents`.",
     HOMES: "Other home folders whose sessions are yours too: a name of your choice = a path.",
     "index": "What is searchable and what it costs.",
-    "index.vector": "Search by meaning (to come: these settings do nothing yet).",
+    "index.vector": "Search by meaning: the model that turns texts into vectors. All of it runs on this machine.",
     "search": "How `aj search` answers when not told otherwise.",
     "export": "How exports are written (to come: these settings do nothing yet).",
 }
@@ -169,7 +172,14 @@ _SETTINGS = (
     ),
     Setting("index.exclude", Kind.PATTERNS, 'Workspaces or files that are never read, e.g. ["~/private/**"].'),
     Setting("index.vector.enabled", Kind.FLAG, "Search by meaning, beside search by words."),
-    Setting("index.vector.model_path", Kind.PATH, "Where ONNX models are kept."),
+    Setting("index.vector.model", Kind.TEXT, 'The model, by a name of `aj models list`; "" is the bundled one.'),
+    Setting("index.vector.model_path", Kind.PATH, "Searched for models as well, beside those of `aj models add`."),
+    Setting(
+        "index.vector.threads",
+        Kind.NUMBER,
+        "Cores that embedding may use at once; 0 is all of them.",
+        at_most=256,
+    ),
     Setting(
         "index.vector.fallback",
         Kind.CHOICE,
@@ -249,6 +259,10 @@ def _choice(setting: Setting, value: object) -> str | None:
     return value if isinstance(value, str) and value in setting.choices else None
 
 
+def _text(setting: Setting, value: object) -> str | None:
+    return value if isinstance(value, str) and "\0" not in value else None
+
+
 def _path(setting: Setting, value: object) -> str | None:
     return value if isinstance(value, str) and value.strip() and "\0" not in value else None
 
@@ -263,6 +277,7 @@ _TAKEN: Mapping[Kind, Callable[[Setting, object], Value | None]] = {
     Kind.FLAG: _flag,
     Kind.NUMBER: _number,
     Kind.CHOICE: _choice,
+    Kind.TEXT: _text,
     Kind.PATH: _path,
     Kind.PATTERNS: _patterns,
 }
@@ -287,7 +302,7 @@ def unknown_key(path: tuple[str, ...], settings: Iterable[str]) -> str:
         above, _, leaf = key.rpartition(".")
         (here if above == table else elsewhere)[leaf] = key
     word = name.replace("-", "_").rpartition(".")[2].lower()
-    if near := _near(word, here, 0.6) or _near(word, elsewhere, 0.8):
+    if near := _near(word, here, 0.6) or _near(word, elsewhere, 0.9):
         return f"unknown key {_dotted(path)}; did you mean {near}?"
     holds = f"[{table}] has {', '.join(here)}" if here else _the_tables()
     return f"unknown key {_dotted(path)}; {holds}"

@@ -10,6 +10,8 @@ JournalError
 ├── JournalUnwritable   no permission, read-only folder, full disk
 ├── JournalTooNew       written by a later version
 ├── NoJournal           nothing was indexed yet
+├── BadModel            a folder that holds no usable embedding model; says what is missing
+├── NoSuchModel         a name that no model on this machine has
 └── JournalCorrupt      journal.db is damaged; says what can be rebuilt
 """
 
@@ -63,6 +65,14 @@ class JournalCorrupt(JournalError):
 
 class NoJournal(JournalError):
     kind = "no_journal"
+
+
+class BadModel(JournalError):
+    kind = "bad_model"
+
+
+class NoSuchModel(JournalError):
+    kind = "no_such_model"
 
 
 FULL_DISK = ("no space left", "os error 28", "storagefull", "disk is full", "disk full")

@@ -1,1 +1,1 @@
-"""Where the bundled embedding model will live. Nothing is here yet."""
+"""The bundled embedding model, and manifest.toml, the cards of the models that build.py can build."""
