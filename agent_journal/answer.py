@@ -20,10 +20,18 @@ class Place(Struct, frozen=True):
     ordinal: int
 
 
+class Parts(Struct, frozen=True):
+    """What a score is made of."""
+
+    words: float = 0.0  # points of the word index
+    meaning: float = 0.0  # deviations above what is usual for the query; what stands around the message counts in
+    cosine: float | None = None  # of the message's nearest piece, where meaning brought it in
+
+
 class Match(Struct, frozen=True):
     rank: int  # 1-based over all pages
     score: float
-    found_by: tuple[str, ...]  # "lexical", later "semantic"
+    found_by: tuple[str, ...]  # "lexical", "semantic"
     where: str  # user | assistant | system | tool | thinking | tool_input | tool_result | title
     snippet: Snippet
     session: StoredSession
@@ -32,6 +40,7 @@ class Match(Struct, frozen=True):
     after: tuple[StoredMessage, ...]
     also_in: tuple[Place, ...] = ()
     resume: Resume | None = None
+    parts: Parts = Parts()
 
 
 class Coverage(Struct, frozen=True):

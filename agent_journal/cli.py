@@ -28,6 +28,7 @@ from agent_journal.cli_options import (
     Words,
     asked,
     filtered,
+    seconds_of,
 )
 from agent_journal.cli_output import FOUND, NOTHING, put, put_object, put_rows, say, say_object
 
@@ -86,6 +87,7 @@ def search(
     context: Context = None,
     full: Full = False,
     sort: Annotated[Sort, typer.Option("--sort", help="Best or newest first.")] = Sort.RELEVANCE,
+    explain: Annotated[bool, typer.Option("--explain", help="What each score is made of.")] = False,
     json: Json = False,
     ndjson: Ndjson = False,
     no_refresh: Annotated[bool, typer.Option("--no-refresh", help="Do not look for changed sessions first.")] = False,
@@ -120,15 +122,15 @@ def search(
         from agent_journal.render import machine
 
         if ndjson:
-            put_rows(machine.match_object(match, clip) for match in answer.matches)
+            put_rows(machine.match_object(match, clip, explain) for match in answer.matches)
             say_object(machine.answer_facts(answer))
         else:
-            put_object(machine.answer_object(answer, clip))
+            put_object(machine.answer_object(answer, clip, explain))
         return FOUND if answer.matches else NOTHING
     from agent_journal.render.style import look_at
     from agent_journal.render.terminal import answer_lines, status_lines
 
-    put(answer_lines(answer, look_at(sys.stdout), full=full))
+    put(answer_lines(answer, look_at(sys.stdout), full=full, explain=explain))
     say(status_lines(answer, look_at(sys.stderr)))
     return FOUND if answer.matches else NOTHING
 
@@ -137,18 +139,26 @@ def search(
 def reindex(
     full: Annotated[bool, typer.Option("--full", help="Read every file again, changed or not.")] = False,
     agent: Annotated[str | None, typer.Option("--agent", metavar="AGENT", help="Only this agent.")] = None,
+    no_vectors: Annotated[bool, typer.Option("--no-vectors", help="Words only: embed nothing.")] = False,
+    budget: Annotated[
+        str | None, typer.Option("--budget", metavar="TIME", help="Embed no longer than this: 90s, 5m, 2h.")
+    ] = None,
     json: Json = False,
 ) -> int:
     """Take in what the agents wrote since the last time.
 
-    Sessions whose files are gone stay in the journal.
+    Sessions whose files are gone stay in the journal. Search by words is complete first; then texts are embedded for
+    search by meaning, newest first. That may be broken off at any moment and goes on the next time.
 
     \b
     Example:
-      aj reindex --agent copilot-cli
+      aj reindex --agent copilot-cli --budget 5m
     """
+    seconds = None if budget is None else seconds_of(budget)
     with _opened() as journal, _progress() as progress:
-        report = journal.reindex(full=full, agent=_agent(agent) if agent else None, progress=progress)
+        report = journal.reindex(
+            full=full, agent=_agent(agent) if agent else None, vectors=not no_vectors, budget=seconds, progress=progress
+        )
     if json:
         from agent_journal.render.machine import report_object
 

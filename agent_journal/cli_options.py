@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from enum import StrEnum
@@ -110,6 +111,17 @@ def filtered(command: Callable[..., int]) -> Callable[..., int]:
     with_options.__signature__ = inspect.Signature(keyword)  # type: ignore[attr-defined]
     with_options.__annotations__ = {p.name: p.annotation for p in keyword}
     return with_options
+
+
+_TIME = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|h)?")
+_SECONDS = {None: 1, "s": 1, "m": 60, "h": 3600}
+
+
+def seconds_of(text: str) -> float:
+    found = _TIME.fullmatch(text.strip().lower())
+    if found is None:
+        raise typer.BadParameter(f"{text!r} is no time: give 90s, 5m or 2h", param_hint="--budget")
+    return float(found[1]) * _SECONDS[found[2]]
 
 
 def asked(words: list[str] | None, filters: Filters) -> Query:

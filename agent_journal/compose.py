@@ -14,7 +14,7 @@ from tantivy import Query as Clause
 from agent_journal.errors import BadQuery
 from agent_journal.index import words
 from agent_journal.index.lexical import PLACES, SCHEMA, STEM, milliseconds
-from agent_journal.query import EITHER, And, Filter, Group, Node, Not, Or, Phrase, Query, Word
+from agent_journal.query import EITHER, And, Filter, Group, Node, Not, Or, Phrase, Query, Word, asks_for_text
 
 # How much a word counts by where it stands. What people said outweighs what tools printed.
 WEIGHTS = {"text": 1.0, "title": 1.1, "thinking": 0.5, "input": 0.5, "output": 0.4}
@@ -57,10 +57,12 @@ class Resolver(Struct, frozen=True):
 Rarity = Callable[[str], float]  # of a stem: its inverse document frequency
 
 
-def composed(query: Query, resolver: Resolver, rarity: Rarity) -> Clause:
-    if query.root is None:
+def composed(query: Query, resolver: Resolver, rarity: Rarity, *, loose: bool = False) -> Clause:
+    """`loose`: the same question without its bare words, of which none has to match: what a message must be and hold
+    to be found by meaning."""
+    if query.root is None or (loose and isinstance(query.root, Word)):
         return Clause.all_query()
-    return _Composer(dict.fromkeys(PLACES), resolver, rarity).node(query.root)
+    return _Composer(dict.fromkeys(PLACES), resolver, rarity, loose).node(query.root)
 
 
 def places_of(query: Query) -> Roles:
@@ -95,10 +97,11 @@ def _is_filter(node: Node) -> bool:
 
 
 class _Composer:
-    def __init__(self, places: Roles, resolver: Resolver, rarity: Rarity) -> None:
+    def __init__(self, places: Roles, resolver: Resolver, rarity: Rarity, loose: bool = False) -> None:
         self.places = places
         self.resolver = resolver
         self.rarity = rarity
+        self.loose = loose
 
     def node(self, node: Node) -> Clause:
         if isinstance(node, Word):
@@ -111,10 +114,16 @@ class _Composer:
             return Clause.boolean_query([(Occur.Must, Clause.all_query()), (Occur.MustNot, self.unwanted(node.item))])
         if isinstance(node, Or):
             return _any([self.node(item) for item in node.items])
-        inner = _Composer(_narrowed(self.places, node.items), self.resolver, self.rarity)
+        inner = _Composer(_narrowed(self.places, node.items), self.resolver, self.rarity, self.loose)
         if isinstance(node, And):
-            return _all(inner.node(item) for item in node.items)
+            return _all(inner.node(item) for item in self._binding(node.items))
         return inner.group(node)
+
+    def _binding(self, items: Sequence[Node]) -> Sequence[Node]:
+        """What of an AND has to match. A single word beside filters is as loose as it is alone."""
+        words = [item for item in items if isinstance(item, Word)]
+        alone = self.loose and len(words) == 1 and sum(map(asks_for_text, items)) == 1
+        return [item for item in items if item not in words] if alone else items
 
     def unwanted(self, node: Node) -> Clause:
         if isinstance(node, Filter) and node.field == "session":
@@ -123,7 +132,7 @@ class _Composer:
             return _all([_among(self.resolver.sessions_named(node.value)), alone])
         if isinstance(node, Filter) and node.field == "in":
             return Clause.empty_query()  # it narrows the places, see _narrowed
-        return self.node(node)
+        return _Composer(self.places, self.resolver, self.rarity).node(node)
 
     def group(self, group: Group) -> Clause:
         """Side by side: filters and phrases required, any word may match, excluded things must not."""
@@ -142,7 +151,7 @@ class _Composer:
             else:
                 clauses.append((Occur.Must, self.node(item)))
         clauses += [(Occur.Must, _any(found)) for found in by_field.values()]
-        if optional:
+        if optional and not self.loose:
             occur = Occur.Should if group.words_only_rank else Occur.Must
             clauses.append((occur, self.any_word(optional)))
         if not any(occur == Occur.Must for occur, _ in clauses):
@@ -362,6 +371,10 @@ def seen_by(clause: Clause, seq: int) -> Clause:
     """Only what the index held when it had reached this change: later pages continue the first."""
     bound = Clause.range_query(SCHEMA, "seq", tantivy.FieldType.Unsigned, upper_bound=seq)
     return _all([clause, _unscored(bound)])
+
+
+def among(clause: Clause, messages: Sequence[int]) -> Clause:
+    return _all([clause, _unscored(_among(messages, "id"))])
 
 
 def _all(clauses: Iterable[Clause]) -> Clause:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 
 import tantivy
 from msgspec import Struct
 
 from agent_journal import compose
-from agent_journal.answer import Snippet
-from agent_journal.index.lexical import STEM, Lexical, contents
+from agent_journal.answer import Parts, Snippet
+from agent_journal.index.lexical import PLACES, STEM, Lexical, contents
 from agent_journal.index.store import Copy, Store
 from agent_journal.paging import Page
 from agent_journal.query import Query
@@ -31,6 +32,7 @@ class Found(Struct, frozen=True):
     messages: int
     sessions: int
     exact: bool
+    parts: Mapping[int, Parts] = {}  # of candidates that words alone did not rank
 
 
 class Lookup:
@@ -41,12 +43,12 @@ class Lookup:
         self.searcher = lexical.searcher()
         self._named: dict[str, frozenset[int]] = {}
         self.places = compose.places_of(query)
-        resolver = compose.Resolver(
+        self.resolver = compose.Resolver(
             lambda name: [store.find(name).row], store.gone_sessions, agents.get, sorted(set(agents.values())), _folders
         )
-        self.clause = compose.composed(query, resolver, self._rarity)
+        self.clause = compose.composed(query, self.resolver, self.rarity)
 
-    def _rarity(self, stem: str) -> float:
+    def rarity(self, stem: str) -> float:
         """BM25's own measure, over the place where most words stand."""
         documents, holding = self.searcher.num_docs, self.searcher.doc_freq("text" + STEM, stem)
         return math.log(1 + (documents - holding + 0.5) / (holding + 0.5))
@@ -69,13 +71,61 @@ class Lookup:
         total, block = 0, offset // BLOCK
         skip = offset - block * BLOCK
         while len(wanted) < limit + skip:
-            result = self.searcher.search(clause, BLOCK, True, offset=block * BLOCK, weight_by_field="weight")
-            total = _count(result)
-            wanted += ranked(self._candidates(result))
+            found, total = self._block(clause, block)
+            wanted += ranked(found)
             block += 1
             if block * BLOCK >= total:
                 break
         return wanted[skip : skip + limit], total
+
+    def _block(self, clause: tantivy.Query, block: int) -> tuple[list[Candidate], int]:
+        result = self.searcher.search(clause, BLOCK, True, offset=block * BLOCK, weight_by_field="weight")
+        return self._candidates(result), _count(result)
+
+    # --- beside search by meaning ------------------------------------------------------------------------
+
+    def best(self, seq: int) -> tuple[list[Candidate], int]:
+        """(The best documents by their words, how many have any.)"""
+        return self._block(compose.seen_by(self.clause, seq), 0)
+
+    def tail(self, seq: int) -> Iterator[Candidate]:
+        """What comes after the best ones, in the order of its words."""
+        clause, block = compose.seen_by(self.clause, seq), 1
+        while True:
+            found, total = self._block(clause, block)
+            yield from ranked(found)
+            block += 1
+            if block * BLOCK >= total:
+                return
+
+    def scored(self, messages: Sequence[int], seq: int) -> list[Candidate]:
+        """Those of some messages that have words of the query, with what these are worth."""
+        return self._among(compose.seen_by(self.clause, seq), messages)
+
+    def allowed(self, messages: Sequence[int], seq: int) -> list[Candidate]:
+        """Those of some messages that may be shown: documents of the index that the filters and quotes let pass."""
+        return self._among(compose.seen_by(self.scope, seq), messages)
+
+    def _among(self, clause: tantivy.Query, messages: Sequence[int]) -> list[Candidate]:
+        if not messages:
+            return []
+        narrowed = compose.among(clause, messages)
+        return self._candidates(self.searcher.search(narrowed, len(messages), False, weight_by_field="weight"))
+
+    def within(self, most: int, seq: int) -> list[int] | None:
+        """The messages that may be shown, if they are no more than `most`."""
+        clause = compose.seen_by(self.scope, seq)
+        if _count(self.searcher.search(clause, 1, True)) > most:
+            return None
+        found = self.searcher.search(clause, most, False)
+        return [int(n or 0) for n in self.searcher.fast_field_values("id", [address for _, address in found.hits])]
+
+    @cached_property
+    def scope(self) -> tantivy.Query:
+        return compose.composed(self.query, self.resolver, self.rarity, loose=True)
+
+    def knows(self, stem: str) -> bool:
+        return any(self.searcher.doc_freq(place + STEM, stem) for place in PLACES)
 
     def _candidates(self, result: tantivy.SearchResult) -> list[Candidate]:
         addresses = [address for _, address in result.hits]
@@ -90,6 +140,11 @@ class Lookup:
     def _session_total(self, clause: tantivy.Query) -> tuple[int, bool]:
         buckets, others = self._buckets(clause, SESSION_CAP)
         return len(buckets), not others
+
+    def session_rows(self, seq: int) -> tuple[list[int], bool]:
+        """(sessions that hold words of the query, whether that is all of them)"""
+        buckets, others = self._buckets(compose.seen_by(self.clause, seq), SESSION_CAP)
+        return buckets, not others
 
     def _buckets(self, clause: tantivy.Query, most: int) -> tuple[list[int], int]:
         terms = {"field": "session", "size": most, "segment_size": most}

@@ -12,12 +12,12 @@ from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from agent_journal import paging
 from agent_journal import query as language
-from agent_journal.answer import Answer, Coverage, Match, Place, Totals
-from agent_journal.config import Config, home_folder
+from agent_journal.answer import Answer, Coverage, Match, Parts, Place, Totals
+from agent_journal.config import Config, home_folder, model_folders
 from agent_journal.connectors.registry import BY_AGENT, BY_NAME, CONNECTORS
 from agent_journal.errors import JournalBusy, NoJournal, NoSuchSession
 from agent_journal.index.lexical import DamagedIndex, Lexical, reading
@@ -25,20 +25,23 @@ from agent_journal.index.lock import writing
 from agent_journal.index.scan import Look, Scan, scan
 from agent_journal.index.store import Copy, Store
 from agent_journal.index.sync import Progress, Sync, SyncReport, indexed
-from agent_journal.lookup import Lookup
+from agent_journal.lookup import Found, Lookup
 from agent_journal.query import Query
 from agent_journal.ranking import Candidate
 from agent_journal.session import Resume, StoredMessage, StoredSession
 
 if TYPE_CHECKING:
     from agent_journal.health import AgentHealth, Health
+    from agent_journal.hybrid import Hybrid
+    from agent_journal.semantics import Semantics
 
 FIRST_RUN_SECONDS = 20.0  # a first search answers after this with what it has: the newest sessions
 REFRESH_SECONDS = 0.4  # a later search takes in what fits; the rest is `aj reindex`
 PATIENCE_SECONDS = 3.0  # how long reindex waits for a search that is refreshing
 LAST = "last_search.json"
 NOT_CAUGHT_UP = "what was read last is not searchable yet: aj reindex"
-NO_VECTORS = "no embeddings yet"
+ONLY_NAMES = "only filters, names or patterns were asked for"
+BY_DATE = "sorted by date"
 
 T = TypeVar("T")
 
@@ -56,6 +59,14 @@ class SessionList(Struct, frozen=True):
     notes: tuple[str, ...] = ()
 
 
+class Asked(Struct, frozen=True):
+    """What an answer's matches are explained by."""
+
+    lookup: Lookup
+    hybrid: Hybrid | None
+    parts: Mapping[int, Parts]
+
+
 class Journal:
     """Open until closed; cheap to open: nothing is read before it is asked for."""
 
@@ -66,6 +77,7 @@ class Journal:
         self.folder = config.storage.index_path
         self._store: Store | None = None
         self._lexical: Lexical | None = None
+        self._semantics: Semantics | None = None
 
     @classmethod
     def open(cls, config: Config, environ: Mapping[str, str] | None = None) -> Journal:
@@ -74,7 +86,7 @@ class Journal:
     def close(self) -> None:
         if self._store is not None:
             self._store.close()
-        self._store = self._lexical = None
+        self._store = self._lexical = self._semantics = None
 
     def __enter__(self) -> Journal:
         return self
@@ -102,9 +114,31 @@ class Journal:
 
     # --- taking in ---------------------------------------------------------------------------------------
 
-    def reindex(self, *, full: bool = False, agent: str | None = None, progress: Progress | None = None) -> SyncReport:
-        """Take in everything that changed. Raises JournalBusy if another process goes on writing."""
-        return self._sync(PATIENCE_SECONDS, full=full, agent=agent, progress=progress)
+    def reindex(
+        self,
+        *,
+        full: bool = False,
+        agent: str | None = None,
+        vectors: bool = True,
+        budget: float | None = None,
+        progress: Progress | None = None,
+    ) -> SyncReport:
+        """Take in everything that changed; search by words is complete before the first text is embedded. `budget`:
+        seconds that embedding may take. Raises JournalBusy if another process goes on writing."""
+        report = self._sync(PATIENCE_SECONDS, full=full, agent=agent, progress=progress)
+        return self._embedded(report, progress, budget) if vectors else report
+
+    def _embedded(self, report: SyncReport, progress: Progress | None, budget: float | None) -> SyncReport:
+        from agent_journal import semantics
+
+        try:
+            folders = model_folders(self.config, self.environ)
+            done, name, why = semantics.embed(self.store, self.config, folders, progress, budget)
+        except JournalBusy:
+            return structs.replace(report, notes=(*report.notes, "another aj is embedding: left to it"))
+        seconds = report.seconds + done.seconds
+        notes = (*report.notes, why) if why else report.notes
+        return structs.replace(report, embedder=name, embedding=done, seconds=seconds, notes=notes)
 
     def _sync(
         self,
@@ -194,30 +228,54 @@ class Journal:
         fresh = self.refresh(progress) if refresh else self._as_it_is()
         started = time.perf_counter()
         limit = limit or self.config.search.max_results
-        question = f"{language.format(query)}\0{sort}"
+        question = f"{language.format(query)}\0{sort}\0{mode or self.config.search.default_mode}"
         page = paging.read(cursor, question)
-        lookup, found, notes = self._asked(
-            query, lambda asked: asked.page(_pinned(page, asked), limit, recent=sort == "recent")
+        wanted = mode or self.config.search.default_mode
+        lookup, (found, hybrid, why), notes = self._asked(
+            query, lambda asked: self._found(asked, _pinned(page, asked), limit, wanted, recent=sort == "recent")
         )
         page = _pinned(page, lookup)
         around = self.config.search.default_context if context is None else context
-        matches = self._matches(lookup, found.candidates, page.offset, around)
+        matches = self._matches(Asked(lookup, hybrid, found.parts), found.candidates, page.offset, around)
         end = page.offset + len(found.candidates)
         sessions, messages = self.store.counts()
-        asked = mode or self.config.search.default_mode
+        embedded = min(1.0, hybrid.meaning.messages / messages) if hybrid and messages else 0.0
         return Answer(
             query=query,
-            asked=asked,
-            used="lexical",
-            why="" if asked == "lexical" else NO_VECTORS,
-            embedder=None,
-            coverage=Coverage(sessions, messages, 0.0, fresh.behind, fresh.stale),
+            asked=wanted,
+            used=hybrid.mode if hybrid else "lexical",
+            why=why,
+            embedder=hybrid.embedder.name if hybrid else None,
+            coverage=Coverage(sessions, messages, embedded, fresh.behind, fresh.stale),
             total=Totals(found.messages, found.sessions, found.exact),
             took_ms=(time.perf_counter() - started) * 1000,
             matches=matches,
             next=paging.written(paging.Page(end, page.seq), question) if end < found.messages else None,
             notes=(*fresh.notes, *notes),
         )
+
+    def _found(
+        self, lookup: Lookup, page: paging.Page, limit: int, mode: str, *, recent: bool
+    ) -> tuple[Found, Hybrid | None, str]:
+        """(What was found, by which vectors if by any, and why not in the mode that was asked for.)"""
+        if mode == "lexical" or recent or not lookup.query.words():
+            why = "" if mode == "lexical" else BY_DATE if recent else ONLY_NAMES
+            return lookup.page(page, limit, recent=recent), None, why
+        from agent_journal.hybrid import Hybrid, question
+
+        means = self._means()
+        if means.embedder is None or means.meaning is None or not question(lookup):
+            return lookup.page(page, limit, recent=False), None, means.why or ONLY_NAMES
+        hybrid = Hybrid(lookup, means.meaning, means.embedder, mode)
+        return hybrid.page(page, limit), hybrid, means.why
+
+    def _means(self) -> Semantics:
+        """Opened once; what another process embeds meanwhile is seen by the next Journal."""
+        if self._semantics is None:
+            from agent_journal import semantics
+
+            self._semantics = semantics.opened(self.store, self.config, model_folders(self.config, self.environ))
+        return self._semantics
 
     def _asked(self, query: Query, ask: Callable[[Lookup], T]) -> tuple[Lookup, T, tuple[str, ...]]:
         """Ask the word index. One that turns out to be damaged is made anew and asked again."""
@@ -236,26 +294,29 @@ class Journal:
             raise JournalBusy("the word index is being rebuilt", "try again in a moment")
         return Lookup(query, self.store, lexical, {n: c.agent for n, c in BY_NAME.items()})
 
-    def _matches(self, lookup: Lookup, candidates: Sequence[Candidate], offset: int, around: int) -> tuple[Match, ...]:
+    def _matches(self, asked: Asked, candidates: Sequence[Candidate], offset: int, around: int) -> tuple[Match, ...]:
         copies = self.store.copies([c.message for c in candidates])
         matches = []
         for rank, candidate in enumerate(candidates, start=offset + 1):
             # None: it was removed between the word index's commit and now, or stands in excluded sessions alone.
-            shown = lookup.shown(copies.get(candidate.message, ()))
+            shown = asked.lookup.shown(copies.get(candidate.message, ()))
             if shown:
-                matches.append(self._match(lookup, rank, candidate, shown, copies[candidate.message], around))
+                matches.append(self._match(asked, rank, candidate, shown, copies[candidate.message], around))
         return tuple(matches)
 
     def _match(
-        self, lookup: Lookup, rank: int, candidate: Candidate, shown: Copy, places: Sequence[Copy], around: int
+        self, asked: Asked, rank: int, candidate: Candidate, shown: Copy, places: Sequence[Copy], around: int
     ) -> Match:
         message, session = self.store.message(shown.message), self.store.session(shown.session)
-        where, snippet = lookup.excerpt(message, session)
+        parts = asked.parts.get(candidate.message, Parts(candidate.score))
+        where, snippet = asked.lookup.excerpt(message, session)
+        if asked.hybrid and not parts.words:
+            where, snippet = message.message.role.value, asked.hybrid.excerpt(message, session)
         before, after = self.store.context(message, around)
         return Match(
             rank=rank,
             score=candidate.score,
-            found_by=("lexical",),
+            found_by=("lexical",) * bool(parts.words) + ("semantic",) * (parts.cosine is not None),
             where=where,
             snippet=snippet,
             session=session,
@@ -264,6 +325,7 @@ class Journal:
             after=after,
             also_in=tuple(Place(p.key, p.ordinal) for p in places if p is not shown),
             resume=self.resume(session),
+            parts=parts,
         )
 
     # --- sessions ----------------------------------------------------------------------------------------

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 LONGEST_INPUT = 512  # tokens; the memory of attention grows with the square, 8,192 tokens would take gigabytes
 CHARS_A_TOKEN = 32  # hardly any token is longer: 1 MB need not be tokenized (0.5 s) to keep its beginning
+LETTERS_A_PIECE = 3.5  # of a word that a tokenizer knows
 QUIET = 4  # onnxruntime: fatal only; what goes wrong is raised as well
 
 _INTEGERS = {"tensor(int64)": np.int64, "tensor(int32)": np.int32}
@@ -53,6 +54,9 @@ class Embedder(Protocol):
         """A row of length 1 for each text in the order given; zeros for a text without words."""
 
     def embed_query(self, text: str) -> NDArray[np.float32]: ...
+
+    def knows(self, word: str) -> bool:
+        """Whether it is a word to the model, and not a heap of letters."""
 
 
 class Loaded(Struct, frozen=True):
@@ -121,6 +125,11 @@ class OnnxEmbedder:
 
     def embed_query(self, text: str) -> NDArray[np.float32]:
         return self._vector(text, self._card.query_prefix)
+
+    def knows(self, word: str) -> bool:
+        """A word that a model has met often is one token or two; what it never met falls into letters."""
+        pieces = self._tokenizer.encode(" " + _SURROGATE.sub("?", word), add_special_tokens=False).ids
+        return bool(pieces) and len(pieces) <= max(1, len(word) / LETTERS_A_PIECE)
 
     def _vector(self, text: str, prefix: str) -> NDArray[np.float32]:
         if not text.strip():

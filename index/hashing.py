@@ -62,6 +62,9 @@ class HashEmbedder:
             row[:] = self.embed_query(text)
         return rows
 
+    def knows(self, word: str) -> bool:
+        return False  # it has met no word before
+
     def embed_query(self, text: str) -> NDArray[np.float32]:
         words = _words(text)
         sketches = [(_word_sketch(word, self.dimensions), _damped(n)) for word, n in Counter(words).items()]

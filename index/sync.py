@@ -48,6 +48,13 @@ class AgentReport(Struct, frozen=True):
     failures: tuple[tuple[str, str], ...]
 
 
+class EmbeddingReport(Struct, frozen=True):
+    messages: int = 0  # that have their vectors now
+    texts: int = 0  # that were embedded for it; equal ones once
+    left: int = 0  # messages
+    seconds: float = 0.0
+
+
 class SyncReport(Struct, frozen=True):
     agents: tuple[AgentReport, ...]
     sources_seen: int
@@ -62,6 +69,8 @@ class SyncReport(Struct, frozen=True):
     left: int  # changed sources that did not fit the time budget
     seconds: float
     notes: tuple[str, ...] = ()
+    embedder: str = ""  # "" where nothing was to be embedded
+    embedding: EmbeddingReport = EmbeddingReport()
 
 
 def indexed(config: Config) -> Indexed:

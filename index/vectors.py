@@ -75,6 +75,11 @@ class Vectors:
         return len(self._stored.rows)
 
     @property
+    def generation(self) -> int:
+        """Another one: rows have moved."""
+        return self._stored.header.generation
+
+    @property
     def dimensions(self) -> int:
         return self._stored.header.dimensions
 

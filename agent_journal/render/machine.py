@@ -18,7 +18,7 @@ from agent_journal.render.message import call_gist
 from agent_journal.session import Message, Resume, StoredMessage, StoredSession, ToolCall
 
 if TYPE_CHECKING:
-    from agent_journal.answer import Answer, Coverage, Match
+    from agent_journal.answer import Answer, Coverage, Match, Parts
     from agent_journal.connectors.base import Connector
     from agent_journal.search import Freshness, SessionList
 
@@ -142,10 +142,11 @@ def listed_session(stored: StoredSession, resume: Resume | None) -> Object:
     }
 
 
-def match_object(match: Match, limit: int | None) -> Object:
+def match_object(match: Match, limit: int | None, explain: bool = False) -> Object:
     return {
         "rank": match.rank,
         "score": round(match.score, 4),
+        **({"score_parts": _parts(match.parts)} if explain else {}),
         "found_by": list(match.found_by),
         "where": match.where,
         "snippet": {
@@ -163,11 +164,19 @@ def match_object(match: Match, limit: int | None) -> Object:
     }
 
 
-def answer_object(answer: Answer, limit: int | None) -> Object:
+def _parts(parts: Parts) -> Object:
+    return {
+        "words": round(parts.words, 4),
+        "meaning": round(parts.meaning, 4),
+        "cosine": None if parts.cosine is None else round(parts.cosine, 4),
+    }
+
+
+def answer_object(answer: Answer, limit: int | None, explain: bool = False) -> Object:
     """The whole answer. `limit` is search.clip_chars, or None for whole texts."""
     facts = answer_facts(answer)
     ending = {name: facts.pop(name) for name in ("next", "notes")}
-    return {**facts, "matches": [match_object(match, limit) for match in answer.matches], **ending}
+    return {**facts, "matches": [match_object(match, limit, explain) for match in answer.matches], **ending}
 
 
 def answer_facts(answer: Answer) -> Object:

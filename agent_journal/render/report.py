@@ -12,7 +12,7 @@ from agent_journal.render.width import flowed
 
 if TYPE_CHECKING:
     from agent_journal.connectors.base import Connector
-    from agent_journal.index.sync import AgentReport, SyncReport
+    from agent_journal.index.sync import AgentReport, EmbeddingReport, SyncReport
 
 NAMED = 20  # problems that are listed one by one; --json has all of them
 INDENT = "  "
@@ -32,9 +32,17 @@ def sync_lines(report: SyncReport, look: Look) -> Iterator[str]:
         facts.append(f"{counted(report.gone, 'source')} gone (kept in the journal)")
     if report.left:
         facts.append(f"{counted(report.left, 'file')} left for the next run")
+    facts += _embedded(report.embedding, report.embedder)
     yield from flowed([*facts, f"{report.seconds:.1f} s"], look.width)
     for note in report.notes:
         yield from flowed(clean_line(note).split(" "), look.width, " ")
+
+
+def _embedded(done: EmbeddingReport, embedder: str) -> Iterator[str]:
+    if done.messages:
+        yield f"{counted(done.texts, 'text')} embedded by {clean_line(embedder)}"
+    if done.left:
+        yield f"{counted(done.left, 'message')} left to embed: aj reindex"
 
 
 def _change(new: int, changed: int, noun: str) -> Iterator[str]:

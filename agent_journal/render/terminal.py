@@ -25,13 +25,15 @@ INDENT = "    "
 SNIPPET_LINES = 4
 
 
-def answer_lines(answer: Answer, look: Look, *, full: bool = False) -> Iterator[str]:
+def answer_lines(answer: Answer, look: Look, *, full: bool = False, explain: bool = False) -> Iterator[str]:
     shown: dict[str, int] = {}  # session -> the first hit of it on this page
     for place, match in enumerate(answer.matches):
         if place:
             yield ""
         first = shown.setdefault(match.session.session.key, match.rank)
         yield from match_lines(match, look, first=None if first == match.rank else first, full=full)
+        if explain:
+            yield INDENT + look.paint(_explained(match), "dim")
 
 
 def match_lines(match: Match, look: Look, *, first: int | None, full: bool) -> Iterator[str]:
@@ -58,6 +60,12 @@ def match_lines(match: Match, look: Look, *, first: int | None, full: bool) -> I
     yield from _around(match.after, look, full, width)
     if first is None:
         yield from _foot(match, look)
+
+
+def _explained(match: Match) -> str:
+    parts = match.parts
+    cosine = f" (cosine {parts.cosine:.3f})" if parts.cosine is not None else ""
+    return f"score {match.score:.1f}: words {parts.words:.1f}, meaning {parts.meaning:.1f}{cosine}"
 
 
 def _name(match: Match) -> str:
@@ -151,10 +159,15 @@ def _foot(match: Match, look: Look) -> Iterator[str]:
 # --- what stands beside the answer, on stderr -----------------------------------------------------------
 
 
+WHOLE = 0.995  # below it, how much is embedded is worth a word
+
+
 def status_lines(answer: Answer, look: Look) -> Iterator[str]:
     yield from _notes(answer.notes, look)
-    mode = f"{answer.used}, {clean_line(answer.why)}" if answer.why else answer.used
     coverage = answer.coverage
+    mode = f"{answer.used}, {clean_line(answer.why)}" if answer.why else answer.used
+    if answer.embedder and coverage.embedded < WHOLE:
+        mode += f", {coverage.embedded:.0%} embedded: aj reindex"
     if answer.matches:
         first, last = answer.matches[0].rank, answer.matches[-1].rank
         found = counted(answer.total.messages, "message")

@@ -1,0 +1,151 @@
+"""One query against the vectors, and its answer joined with that of the word index."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import islice
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agent_journal.answer import Parts, Snippet
+from agent_journal.compose import WEIGHTS
+from agent_journal.fusion import fused
+from agent_journal.index import embedding, words
+from agent_journal.index.chunks import chunks
+from agent_journal.index.embed import Embedder
+from agent_journal.index.meaning import Meaning
+from agent_journal.lookup import BLOCK, SESSION_CAP, Found, Lookup
+from agent_journal.paging import Page
+from agent_journal.query import Phrase, Word
+from agent_journal.ranking import Candidate, ranked
+from agent_journal.session import StoredMessage, StoredSession
+from agent_journal.snippet import best_place
+
+NEAREST = 300  # pieces of text that are looked at
+MOST_NEAR = 100  # messages that meaning alone may bring in
+FLOOR = 2.0  # deviations above the usual; nearer ones than that exist for every query
+KNOWN_SHARE = 0.5  # of the query's words must be words: to nonsense everything is equally near, and something nearest
+MASKABLE = 20_000  # messages a filter may leave to be marked before the search; above, hits are filtered as they come
+
+
+def question(lookup: Lookup) -> str:
+    """The words to look for by meaning; none where only names and patterns were asked for, or only in tools' text."""
+    if "text" not in lookup.places:
+        return ""
+    asked = [w for w in lookup.query.words() if isinstance(w, Phrase) or not (w.prefix or w.fuzzy)]
+    return " ".join(w.text for w in asked)
+
+
+def understood(lookup: Lookup, embedder: Embedder) -> bool:
+    topical = [w.text for w in lookup.query.words() if w.text.lower() not in words.STOPWORDS]
+    known = [text for text in topical if _known(lookup, text) or embedder.knows(text)]
+    return len(known) >= max(1, KNOWN_SHARE * len(topical))
+
+
+def _known(lookup: Lookup, text: str) -> bool:
+    stems = words.stems(words.bare(text))
+    return bool(stems) and all(map(lookup.knows, stems))
+
+
+class Hybrid:
+    def __init__(self, lookup: Lookup, meaning: Meaning, embedder: Embedder, mode: str) -> None:
+        self.lookup = lookup
+        self.meaning = meaning
+        self.embedder = embedder
+        self.mode = mode
+
+    def page(self, page: Page, limit: int) -> Found:
+        """The head of the answer is ranked by both kinds of evidence; below it, the word index goes on alone."""
+        seq = page.seq or self.lookup.lexical.reached
+        near, cosines, strengths = self._near(seq)
+        by_words, total = ([], 0) if self.mode == "semantic" else self.lookup.best(seq)
+        sessions = {c.message: c.session for c in (*by_words, *near)}
+        points = {c.message: c.score for c in by_words}
+        extra = [c for c in near if c.message not in points]
+        if self.mode != "semantic":
+            scored = self.lookup.scored([c.message for c in extra], seq)
+            points |= {c.message: c.score for c in scored}
+            extra = [c for c in extra if c.message not in points]
+        strengths |= self._strengths([m for m in sessions if m not in strengths])
+        scores = self._scores(points, strengths)
+        head = ranked([Candidate(m, sessions[m], score) for m, score in scores.items()])
+        candidates = head[page.offset : page.offset + limit]
+        if len(candidates) < limit and total > BLOCK:
+            candidates += self._below(max(0, page.offset - len(head)), limit - len(candidates), head, seq)
+        parts = {
+            c.message: Parts(points.get(c.message, 0.0), strengths.get(c.message, 0.0), cosines.get(c.message))
+            for c in candidates
+        }
+        return self._found(candidates, total, extra, parts, seq)
+
+    def _scores(self, points: dict[int, float], strengths: dict[int, float]) -> dict[int, float]:
+        if self.mode == "semantic":
+            return strengths
+        if not self.embedder.is_semantic:  # words that look alike are no evidence against words that are the same
+            least = min(points.values(), default=1.0)
+            top = max(strengths.values(), default=1.0)
+            return {m: least * s / top / 2 for m, s in strengths.items()} | points
+        strongest = max(strengths.values(), default=0.0)
+        return fused(points, strengths, self._rarity(), strongest)
+
+    def _rarity(self) -> float:
+        """Of all the query's words together."""
+        asked = [w.text for w in self.lookup.query.words() if isinstance(w, Word)]
+        topical = [text for text in asked if words.bare(text).lower() not in words.STOPWORDS] or asked
+        stems = [stem for text in topical for stem in words.stems(words.bare(text)) if len(stem) > 1]
+        return sum(map(self.lookup.rarity, stems))
+
+    def _near(self, seq: int) -> tuple[list[Candidate], dict[int, float], dict[int, float]]:
+        """Messages that meaning brings in, with their cosines and strengths."""
+        self.vector = self.embedder.embed_query(question(self.lookup))
+        mask = self._mask(seq)
+        self.usual = self.meaning.usual(self.vector, mask)
+        if not understood(self.lookup, self.embedder):
+            return [], {}, {}
+        pieces = NEAREST
+        while True:
+            messages, cosines = self.meaning.nearest(self.vector, pieces, mask)
+            near = self.usual.strength(cosines) >= FLOOR
+            places = {c.message: c for c in self.lookup.allowed(messages[near].tolist(), seq)}
+            if len(places) >= MOST_NEAR or not near.all() or pieces >= self.meaning.vectors.count:
+                break
+            pieces *= 4  # a filter that was too wide to be marked let few pass
+        nearness = dict(zip(messages.tolist(), map(float, cosines), strict=True))
+        kept = [int(m) for m in messages if int(m) in places][:MOST_NEAR]
+        return [places[m] for m in kept], {m: nearness[m] for m in kept}, self._strengths(kept)
+
+    def _mask(self, seq: int) -> NDArray[np.bool_] | None:
+        if not self.lookup.query.filters() and not any(isinstance(w, Phrase) for w in self.lookup.query.words()):
+            return None
+        within = self.lookup.within(MASKABLE, seq)
+        return None if within is None else self.meaning.rows_of(np.array(within, np.int64))
+
+    def _strengths(self, messages: Sequence[int]) -> dict[int, float]:
+        found = self.meaning.strengths(self.vector, np.array(messages, np.int64), self.usual)
+        return dict(zip(messages, map(float, found), strict=True))
+
+    def _below(self, offset: int, wanted: int, head: Sequence[Candidate], seq: int) -> list[Candidate]:
+        """Further matches by words alone, without those that the head has already."""
+        shown = {c.message for c in head}
+        further = (c for c in self.lookup.tail(seq) if c.message not in shown)
+        return list(islice(further, offset, offset + wanted))
+
+    def _found(
+        self, candidates: list[Candidate], total: int, extra: Sequence[Candidate], parts: Mapping[int, Parts], seq: int
+    ) -> Found:
+        sessions, exact = self.lookup.session_rows(seq) if total else ([], True)
+        every = {*sessions, *(c.session for c in extra)}
+        return Found(candidates, total + len(extra), len(every), exact and len(every) <= SESSION_CAP, parts)
+
+    # --- why ---------------------------------------------------------------------------------------------
+
+    def excerpt(self, message: StoredMessage, session: StoredSession) -> Snippet:
+        """The piece that brought the message in: there may be no word of the query in it."""
+        head = session if self.lookup.store.is_head(message) else None
+        texts = embedding.texts(message.message, head, self.meaning.options)
+        pieces = list(dict.fromkeys(piece for text in texts for piece in chunks(text)))
+        best = self.meaning.best_piece(self.vector, message.id)
+        text = pieces[best] if best < len(pieces) else message.message.text
+        found = best_place([("text", text)], self.lookup.query.words(), WEIGHTS)
+        return found[1] if found else Snippet("", ())

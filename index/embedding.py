@@ -1,0 +1,184 @@
+"""Gives messages their vectors: newest sessions first, each text once, to be broken off and resumed at any moment."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agent_journal.index.chunks import chunks, digest_of
+from agent_journal.index.embed import Embedder
+from agent_journal.index.exclusion import is_private
+from agent_journal.index.lexical import capped, said, titled
+from agent_journal.index.meaning import NOTHING, PLACE, Embedded, Meaning
+from agent_journal.index.store import Store, guarded
+from agent_journal.index.sync import EmbeddingReport
+from agent_journal.session import Message, Role, StoredMessage, StoredSession
+
+COMMIT_SECONDS = 5.0  # what a kill makes us embed again
+BATCH_TEXTS = 64  # embedded between two looks at the clock
+OUTPUT_CHARS = 2000  # of a tool's output, where that is embedded at all
+ORPHAN_SHARE, LEAST_ORPHANS = 0.25, 1000  # vectors that nothing stands for any more, before the file is written anew
+
+Progress = Callable[[int, int], None]  # messages done, of how many
+_SPEAKERS = {Role.USER, Role.ASSISTANT}
+
+
+def texts(message: Message, head: StoredSession | None, options: Embedded) -> Iterator[str]:
+    """What of a message is embedded. What programs inject (skills, reminders) is found by its words alone: on real
+    sessions that is two fifths of all text, and nobody paraphrases it."""
+    if head is not None:
+        yield titled(head)
+    if message.role in _SPEAKERS and not message.is_meta:
+        yield said(message)
+    if options.thinking:
+        yield message.thinking
+    if options.tool_output:
+        yield from (capped(c.result, OUTPUT_CHARS) for c in message.tool_calls if c.result)
+
+
+class Embedding:
+    """One run. The caller holds the write lock."""
+
+    def __init__(self, meaning: Meaning, store: Store, embedder: Embedder, options: Embedded) -> None:
+        self.meaning = meaning
+        self.store = store
+        self.embedder = embedder
+        self.options = options
+        self.known = _Known(meaning.vectors.digests)
+        self.placed: list[NDArray[Any]] = []
+        self.embedded = 0
+        self._session: StoredSession | None = None
+
+    def run(self, progress: Progress | None = None, budget_seconds: float | None = None) -> EmbeddingReport:
+        started = time.monotonic()
+        seq = self.store.seq
+        state = self.meaning.state
+        if state.complete and state.reached >= seq:
+            return EmbeddingReport()
+        pending, done = self._pending(), 0
+        kept = started
+        try:
+            for batch in self._batches(pending):
+                if budget_seconds is not None and time.monotonic() - started > budget_seconds:
+                    break
+                self._place(batch)
+                done += len(batch)
+                if progress:
+                    progress(done, len(pending))
+                if time.monotonic() - kept > COMMIT_SECONDS:
+                    self._keep(state.reached, complete=False)
+                    kept = time.monotonic()
+        finally:
+            complete = done == len(pending)
+            self._keep(seq if complete else state.reached, complete)
+        if complete:
+            self._compact()
+        return EmbeddingReport(done, self.embedded, len(pending) - done, time.monotonic() - started)
+
+    def _pending(self) -> NDArray[Any]:
+        """(message, session, seq) of what has no place yet or another one, newest sessions first."""
+        state = self.meaning.state
+        with guarded(self.store.path):
+            rows = self.store.db.execute(
+                "SELECT m.id, m.session, m.changed_seq FROM message m JOIN session s ON s.id = m.session "
+                "WHERE m.changed_seq > ? ORDER BY s.ended_us DESC, m.session, m.ordinal",
+                (state.reached if state.complete else 0,),
+            )
+            found = np.fromiter(rows, np.dtype([("message", "<u4"), ("session", "<u4"), ("seq", "<u4")]))
+        places = self.meaning.places
+        at = np.searchsorted(places["message"], found["message"])
+        there = np.minimum(at, max(len(places) - 1, 0))
+        if not len(places):
+            return found
+        same = (places["message"][there] == found["message"]) & (places["seq"][there] == found["seq"])
+        return found[~same]
+
+    def _batches(self, pending: NDArray[Any]) -> Iterator[NDArray[Any]]:
+        for start in range(0, len(pending), BATCH_TEXTS):
+            yield pending[start : start + BATCH_TEXTS]
+
+    def _place(self, batch: NDArray[Any]) -> None:
+        pieces = [(place, list(dict.fromkeys(self._pieces(int(place["message"]))))) for place in batch]
+        wanted = {digest_of(text): text for _, found in pieces for text in found}
+        new = [digest for digest in wanted if digest not in self.known]
+        if new:
+            vectors = self.embedder.embed([wanted[digest] for digest in new])
+            first = self.meaning.vectors.append(np.array(new, np.uint64), vectors)
+            self.known.add(new, first)
+            self.embedded += len(new)
+        rows = [
+            (place["message"], place["session"], place["seq"], row)
+            for place, found in pieces
+            for row in ([self.known[digest_of(text)] for text in found] or [NOTHING])
+        ]
+        self.placed.append(np.array(rows, PLACE))
+
+    def _pieces(self, number: int) -> Iterator[str]:
+        stored = self.store.message(number)
+        session = self._session_of(stored)
+        if self.options.exclude and is_private(session.session, self.options.exclude):
+            return
+        head = session if self.store.is_head(stored) else None
+        for text in texts(stored.message, head, self.options):
+            yield from chunks(text)
+
+    def _session_of(self, message: StoredMessage) -> StoredSession:
+        if self._session is None or self._session.row != message.session:
+            self._session = self.store.session(message.session)
+        return self._session
+
+    def _keep(self, reached: int, complete: bool) -> None:
+        places = self.meaning.places
+        gone = self.store.rows("SELECT message FROM tombstone")
+        fresh = np.concatenate(self.placed) if self.placed else np.empty(0, PLACE)
+        replaced = np.unique(np.concatenate([fresh["message"], _numbers(gone)]))
+        places = np.concatenate([places[~np.isin(places["message"], replaced)], fresh])
+        self.meaning.keep(places[np.argsort(places["message"], kind="stable")], reached, complete)
+        self.placed.clear()
+
+    def _compact(self) -> None:
+        """Places that a crash leaves behind name another generation of the vectors, and are then made anew."""
+        meaning = self.meaning
+        keep = meaning.rows_of(meaning.places["message"].astype(np.int64))
+        orphans = len(keep) - int(keep.sum())
+        if orphans < max(LEAST_ORPHANS, ORPHAN_SHARE * len(keep)):
+            return
+        moved = meaning.vectors.compact(keep)
+        places = meaning.places.copy()
+        real = places["row"] != NOTHING
+        places["row"][real] = moved[places["row"][real]]
+        meaning.keep(places, meaning.state.reached, complete=True)
+
+
+class _Known:
+    """Row of a piece by its digest. Sorted numbers, not a dict: a million pieces take 16 MB."""
+
+    def __init__(self, digests: NDArray[np.uint64]) -> None:
+        self.order = np.argsort(digests, kind="stable")
+        self.digests = np.asarray(digests)[self.order]
+        self.recent: dict[int, int] = {}
+
+    def __contains__(self, digest: int) -> bool:
+        return digest in self.recent or self._found(digest) is not None
+
+    def __getitem__(self, digest: int) -> int:
+        recent = self.recent.get(digest)
+        found = self._found(digest) if recent is None else recent
+        if found is None:
+            raise KeyError(digest)
+        return found
+
+    def _found(self, digest: int) -> int | None:
+        at = int(np.searchsorted(self.digests, np.uint64(digest)))
+        return int(self.order[at]) if at < len(self.digests) and int(self.digests[at]) == digest else None
+
+    def add(self, digests: Sequence[int], first: int) -> None:
+        self.recent.update(zip(digests, range(first, first + len(digests)), strict=True))
+
+
+def _numbers(rows: Sequence[tuple[object, ...]]) -> NDArray[np.uint32]:
+    return np.array([int(str(row[0])) for row in rows], np.uint32)

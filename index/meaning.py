@@ -1,0 +1,270 @@
+"""Which message has which vectors, for one embedder. Derived from the store; may be deleted at any time.
+
+`vectors.bin` keeps one vector per distinct piece of text; `places.bin` says in which messages the pieces stand. The
+second is a table in the order of messages, small enough (16 bytes a piece) to be written anew at every commit.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from agent_journal.errors import unwritable
+from agent_journal.index import chunks
+from agent_journal.index.store import Store
+from agent_journal.index.vectors import Vectors
+
+FORMAT = 1
+NAME = "places.bin"
+PLACE = np.dtype([("message", "<u4"), ("session", "<u4"), ("seq", "<u4"), ("row", "<u4")])
+NOTHING = 0xFFFFFFFF  # the row of a message in which there is nothing to embed
+SAMPLE_ROWS = 4000  # rows whose cosines tell what is usual for a query
+NEIGHBOUR_SHARE = 0.3  # of the better neighbour's strength: what is said around a message is part of what it means
+SILENT_SHARE = 0.9  # of that, for a message that has no words of its own: a tool call between two sentences
+
+Messages = NDArray[np.int64]
+Floats = NDArray[np.float32]
+
+
+class Embedded(Struct, frozen=True):
+    """What of a message is embedded beside its words."""
+
+    thinking: bool = False
+    tool_output: bool = False
+    exclude: tuple[str, ...] = ()
+
+    @property
+    def mark(self) -> str:
+        return f"{chunks.VERSION}.{self.thinking:d}{self.tool_output:d}.{zlib.crc32(repr(self.exclude).encode()):08x}"
+
+
+class Usual(Struct, frozen=True):
+    """What cosines with any text look like for one query: models differ in it, and so do queries."""
+
+    mean: float
+    deviation: float
+
+    def strength(self, cosines: Floats) -> Floats:
+        """In deviations above the mean."""
+        return ((cosines - self.mean) / self.deviation).astype(np.float32)
+
+
+class State(Struct, frozen=True):
+    """What stands in the head of places.bin."""
+
+    journal: str
+    options: str
+    generation: int
+    reached: int = 0  # the store's seq that was last seen
+    complete: bool = False  # whether every message up to there has its place
+    count: int = 0
+    checksum: int = 0
+    format: int = FORMAT
+
+
+class Meaning:
+    def __init__(
+        self, folder: Path, vectors: Vectors, options: Embedded, places: NDArray[Any], state: State
+    ) -> None:
+        self.folder = folder
+        self.vectors = vectors
+        self.options = options
+        self.places = places
+        self.state = state
+        self._index: _Index | None = None
+
+    @classmethod
+    def open(
+        cls, store: Store, mark: str, dimensions: int, precision: str, options: Embedded
+    ) -> tuple[Meaning | None, str]:
+        """None and why. Places that are lost or of another journal cost no vector: pieces are known by their text."""
+        folder = folder_of(store, mark, precision)
+        vectors, why = Vectors.open(folder, mark, dimensions, precision)
+        if vectors is None:
+            return None, why
+        fresh = State(store.journal_id, options.mark, vectors.generation)
+        state, places = _read(folder / NAME)
+        if state is None or (state.journal, state.options, state.generation) != (
+            fresh.journal, fresh.options, fresh.generation,
+        ):  # fmt: skip
+            return cls(folder, vectors, options, np.empty(0, PLACE), fresh), why
+        whole = (places["row"] < vectors.count) | (places["row"] == NOTHING)
+        if not whole.all():  # the vectors were cut short: what lost one has to have it anew
+            lost = np.unique(places["message"][~whole])
+            places = places[~np.isin(places["message"], lost)]
+            state = State(state.journal, state.options, state.generation)
+        return cls(folder, vectors, options, places, state), why
+
+    @classmethod
+    def create(cls, store: Store, mark: str, dimensions: int, precision: str, options: Embedded) -> Meaning:
+        """The caller holds the write lock."""
+        folder = folder_of(store, mark, precision)
+        vectors = Vectors.create(folder, mark, dimensions, precision)
+        state = State(store.journal_id, options.mark, vectors.generation)
+        return cls(folder, vectors, options, np.empty(0, PLACE), state)
+
+    def keep(self, places: NDArray[Any], reached: int, complete: bool) -> None:
+        """Vectors first, then their places: what a crash leaves between is found again by its text."""
+        self.vectors.commit()
+        content = places.tobytes()
+        head = State(
+            self.state.journal, self.state.options, self.vectors.generation, reached, complete, len(places),
+            zlib.crc32(content),
+        )  # fmt: skip
+        temporary = self.folder / f"{NAME}.new"
+        try:
+            with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+                file.write(json.dumps({f: getattr(head, f) for f in head.__struct_fields__}).encode() + b"\n")
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(self.folder / NAME)
+        except OSError as error:
+            raise unwritable(self.folder, error) from error
+        self.places, self.state, self._index = places, head, None
+
+    # --- what is there -----------------------------------------------------------------------------------
+
+    @property
+    def messages(self) -> int:
+        """Messages that were looked at, with or without words."""
+        return len(self._indexed.message)
+
+    @property
+    def _indexed(self) -> _Index:
+        if self._index is None:
+            self._index = _Index.of(self.places)
+        return self._index
+
+    # --- asking ------------------------------------------------------------------------------------------
+
+    def rows_of(self, messages: Messages) -> NDArray[np.bool_]:
+        """The vectors that stand in some of these messages, as a mask."""
+        wanted = np.isin(self.places["message"], messages.astype(np.uint32))
+        mask = np.zeros(self.vectors.count + 1, np.bool_)
+        mask[np.minimum(self.places["row"][wanted], self.vectors.count)] = True
+        return mask[:-1]
+
+    def usual(self, query: Floats, mask: NDArray[np.bool_] | None) -> Usual:
+        """Over rows spread evenly through all of them."""
+        rows = np.arange(self.vectors.count) if mask is None else np.flatnonzero(mask)
+        if not len(rows):
+            return Usual(0.0, 1.0)
+        some = rows[:: max(1, len(rows) // SAMPLE_ROWS)].astype(np.int64)
+        found = self.vectors.cosines(query, some)
+        return Usual(float(found.mean()), max(float(found.std()), 1e-3))
+
+    def nearest(self, query: Floats, k: int, mask: NDArray[np.bool_] | None) -> tuple[Messages, Floats]:
+        """The messages of the k nearest pieces, best first, each once, with its best cosine."""
+        rows, cosines = self.vectors.search(query, k, mask)
+        best = np.full(self.vectors.count + 1, -2.0, np.float32)
+        best[rows] = cosines
+        found = best[np.minimum(self.places["row"], self.vectors.count)]
+        here = np.flatnonzero(found > -2.0)
+        order = here[np.lexsort((self.places["message"][here], -found[here]))]
+        messages, first = np.unique(self.places["message"][order], return_index=True)
+        place = np.argsort(first, kind="stable")
+        return messages[place].astype(np.int64), found[order][first[place]]
+
+    def strengths(self, query: Floats, messages: Messages, usual: Usual) -> Floats:
+        """How near each of these messages is to the query, what stands around it included; 0 is nothing special."""
+        index = self._indexed
+        at = index.position(messages)
+        near = np.stack([at, np.where(at < 0, -1, index.before[at]), np.where(at < 0, -1, index.after[at])])
+        wanted = np.unique(near[near >= 0])
+        known = np.full(len(index.message) + 1, -np.inf, np.float32)  # the last one stands for none
+        known[wanted] = self._best(query, index, wanted)
+        own, before, after = (usual.strength(known[row]) for row in near)
+        around = np.maximum(np.maximum(before, after), 0.0)
+        own = np.where(np.isneginf(own), SILENT_SHARE * around, own)
+        return np.maximum(own + NEIGHBOUR_SHARE * around, 0.0).astype(np.float32)
+
+    def best_piece(self, query: Floats, message: int) -> int:
+        """Which of a message's pieces is nearest, counted from 0."""
+        start, end = np.searchsorted(self.places["message"], [message, message + 1])
+        rows = self.places["row"][start:end]
+        if not len(rows) or rows[0] == NOTHING:
+            return 0
+        return int(self.vectors.cosines(query, rows.astype(np.int64)).argmax())
+
+    def _best(self, query: Floats, index: _Index, at: NDArray[np.int64]) -> Floats:
+        """The best cosine of each message's pieces; -inf without any."""
+        counts = index.end[at] - index.start[at]
+        offsets = np.repeat(np.cumsum(counts) - counts, counts)
+        places = np.repeat(index.start[at], counts) + np.arange(counts.sum()) - offsets
+        rows = self.places["row"][places]
+        found = np.full(len(rows), -np.inf, np.float32)
+        real = rows != NOTHING
+        found[real] = self.vectors.cosines(query, rows[real].astype(np.int64))
+        best = np.full(len(at), -np.inf, np.float32)
+        np.maximum.at(best, np.repeat(np.arange(len(at)), counts), found)
+        return best
+
+
+class _Index(Struct, frozen=True):
+    """The places by message: where each one's pieces lie, and who speaks before and after it in its session."""
+
+    message: Messages
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    before: NDArray[np.int64]  # position of the nearest message with words, -1 for none
+    after: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, places: NDArray[Any]) -> _Index:
+        message, start = np.unique(places["message"], return_index=True)
+        end = np.append(start[1:], len(places))[: len(start)]
+        session = places["session"][start].astype(np.int64)
+        speaks = places["row"][start] != NOTHING
+        at = np.arange(len(message))
+        last = np.maximum.accumulate(np.where(speaks, at, -1)) if len(at) else at
+        before = np.append([-1], last)[: len(at)]
+        following = np.minimum.accumulate(np.where(speaks, at, len(at))[::-1])[::-1] if len(at) else at
+        after = np.append(following, [len(at)])[1:]
+        after = np.where(after == len(at), -1, after) if len(at) else at
+        before = np.where((before >= 0) & (session[before] == session), before, -1) if len(at) else at
+        after = np.where((after >= 0) & (session[after] == session), after, -1) if len(at) else at
+        return cls(message.astype(np.int64), start, end, before, after)
+
+    def position(self, messages: Messages) -> NDArray[np.int64]:
+        if not len(self.message):
+            return np.full(len(messages), -1, np.int64)
+        at = np.minimum(np.searchsorted(self.message, messages), len(self.message) - 1)
+        return np.where(self.message[at] == messages, at, -1)
+
+
+def folder_of(store: Store, mark: str, precision: str) -> Path:
+    return store.folder / "vectors" / f"{mark}-{precision}"
+
+
+def kept_marks(store: Store) -> Sequence[str]:
+    """Names of the folders that hold vectors, newest first."""
+    try:
+        every = [each for each in (store.folder / "vectors").iterdir() if each.is_dir()]
+        found = [(each.stat().st_mtime_ns, each.name) for each in every]
+    except OSError:
+        return []
+    return [name for _, name in sorted(found, reverse=True)]
+
+
+def _read(path: Path) -> tuple[State | None, NDArray[Any]]:
+    """None for anything but a whole file of ours."""
+    nothing = np.empty(0, PLACE)
+    try:
+        with path.open("rb") as file:
+            head = json.loads(file.readline(4096))
+            content = file.read()
+        state = State(**head)
+    except (OSError, ValueError, TypeError):
+        return None, nothing
+    if state.format != FORMAT or len(content) != state.count * PLACE.itemsize or zlib.crc32(content) != state.checksum:
+        return None, nothing
+    return state, np.frombuffer(content, PLACE)
