@@ -38,9 +38,20 @@ def question(lookup: Lookup) -> str:
 
 
 def understood(lookup: Lookup, embedder: Embedder) -> bool:
-    topical = [w.text for w in lookup.query.words() if w.text.lower() not in words.STOPWORDS]
+    topical = _topical(lookup)
     known = [text for text in topical if _known(lookup, text) or embedder.knows(text)]
     return len(known) >= max(1, KNOWN_SHARE * len(topical))
+
+
+def familiar(lookup: Lookup, embedder: Embedder) -> float:
+    """The share of the query that is words to the model: names of code and other languages are not."""
+    topical = _topical(lookup)
+    return sum(map(embedder.knows, topical)) / len(topical) if topical else 1.0
+
+
+def _topical(lookup: Lookup) -> list[str]:
+    every = [part for w in lookup.query.words() for part in w.text.split()]
+    return [word for word in map(words.bare, every) if word.lower() not in words.STOPWORDS] or every
 
 
 def _known(lookup: Lookup, text: str) -> bool:
@@ -86,8 +97,7 @@ class Hybrid:
             least = min(points.values(), default=1.0)
             top = max(strengths.values(), default=1.0)
             return {m: least * s / top / 2 for m, s in strengths.items()} | points
-        strongest = max(strengths.values(), default=0.0)
-        return fused(points, strengths, self._rarity(), strongest)
+        return fused(points, strengths, self._rarity(), familiar(self.lookup, self.embedder))
 
     def _rarity(self) -> float:
         """Of all the query's words together."""

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 PER_SESSION = 3  # matches of one session that count in full
-LATER_TURN = 0.5  # what its further matches then count
-SESSION_SHARE = 0.25  # how much the rest of a session's matches may lift its best one
-SESSION_DEPTH = 5  # matches of a session that count for it
+LATER_TURN = 0.9  # what its further matches then count
+SESSION_SHARE = 0.1  # how much the rest of a session's matches may lift its best one
+SESSION_DEPTH = 2  # matches of a session that count for it
 
 
 @dataclass(frozen=True, slots=True)

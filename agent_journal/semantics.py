@@ -10,12 +10,12 @@ from pathlib import Path
 from msgspec import Struct
 
 from agent_journal.config import Config
-from agent_journal.errors import BadModel
+from agent_journal.errors import BadModel, NoSuchModel
 from agent_journal.index.embed import Embedder, OnnxEmbedder, load_embedder
 from agent_journal.index.embedding import Embedding
 from agent_journal.index.lock import writing
 from agent_journal.index.meaning import Embedded, Meaning, folder_of, kept_marks
-from agent_journal.index.model import available
+from agent_journal.index.model import available, find
 from agent_journal.index.store import Store
 from agent_journal.index.sync import EmbeddingReport, Progress
 
@@ -77,9 +77,11 @@ def embed(
     store: Store, config: Config, folders: Sequence[Path], progress: Progress | None, budget_seconds: float | None
 ) -> tuple[EmbeddingReport, str, str]:
     """(What was embedded, by which embedder, and what to say of it.) Searches go on beside it: it has a lock of its own."""
+    if _is_done(store, config, folders):
+        return EmbeddingReport(), "", ""
     loaded = load_embedder(config.vector, folders)
     if loaded.embedder is None:
-        return EmbeddingReport(), "", "" if not config.vector.enabled else loaded.why
+        return EmbeddingReport(), "", loaded.why
     embedder, options, precision = loaded.embedder, embedded(config), config.index.vector_precision
     Store.make_folder(store.folder / "vectors")
     with writing(store.folder / "vectors", 0.0):
@@ -92,6 +94,19 @@ def embed(
         if meaning.state.complete:
             _forget_others(store, folder_of(store, embedder.mark, precision))
     return report, embedder.name, loaded.why
+
+
+def _is_done(store: Store, config: Config, folders: Sequence[Path]) -> bool:
+    """Whether nothing waits for vectors: then no model is loaded, which takes longer than all the rest."""
+    if not config.vector.enabled or not store.counts()[1]:
+        return True
+    try:
+        model = find(config.vector.model, folders)
+    except (BadModel, NoSuchModel):
+        return False  # what stands in for it, and why, is load_embedder's to say
+    precision = config.index.vector_precision
+    meaning, _ = Meaning.open(store, model.mark, model.card.dimensions, precision, embedded(config))
+    return meaning is not None and meaning.state.complete and meaning.state.reached >= store.seq
 
 
 def _forget_others(store: Store, kept: Path) -> None:

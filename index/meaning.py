@@ -27,8 +27,8 @@ NAME = "places.bin"
 PLACE = np.dtype([("message", "<u4"), ("session", "<u4"), ("seq", "<u4"), ("row", "<u4")])
 NOTHING = 0xFFFFFFFF  # the row of a message in which there is nothing to embed
 SAMPLE_ROWS = 4000  # rows whose cosines tell what is usual for a query
-NEIGHBOUR_SHARE = 0.3  # of the better neighbour's strength: what is said around a message is part of what it means
-SILENT_SHARE = 0.9  # of that, for a message that has no words of its own: a tool call between two sentences
+NEIGHBOUR_SHARE = 0.1  # of the better neighbour's strength: what is said around a message is part of what it means
+SILENT_SHARE = 0.7  # of that, for a message that has no words of its own: a tool call between two sentences
 
 Messages = NDArray[np.int64]
 Floats = NDArray[np.float32]

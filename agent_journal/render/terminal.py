@@ -178,7 +178,8 @@ def status_lines(answer: Answer, look: Look) -> Iterator[str]:
     else:
         messages, sessions = counted(coverage.messages, "message"), counted(coverage.sessions, "session")
         facts = [f"nothing found in {messages} of {sessions}", mode]
-    yield from flowed(facts, look.width)
+    for line in flowed(facts, look.width):  # a reason may be longer than a line
+        yield from flowed(line.split(" "), look.width, " ")
     yield from _freshness(coverage.behind, coverage.stale)
     if answer.matches:
         hints = [f"open a hit: aj show {answer.matches[0].rank}"]
