@@ -12,7 +12,6 @@ from agent_journal.answer import Parts, Snippet
 from agent_journal.compose import WEIGHTS
 from agent_journal.fusion import fused
 from agent_journal.index import embedding, words
-from agent_journal.index.chunks import chunks
 from agent_journal.index.embed import Embedder
 from agent_journal.index.meaning import Meaning
 from agent_journal.lookup import BLOCK, SESSION_CAP, Found, Lookup
@@ -152,10 +151,8 @@ class Hybrid:
 
     def excerpt(self, message: StoredMessage, session: StoredSession) -> Snippet:
         """The piece that brought the message in: there may be no word of the query in it."""
-        head = session if self.lookup.store.is_head(message) else None
-        texts = embedding.texts(message.message, head, self.meaning.options)
-        pieces = list(dict.fromkeys(piece for text in texts for piece in chunks(text)))
+        pieces = embedding.pieces(message, session, self.lookup.store, self.meaning.options)
         best = self.meaning.best_piece(self.vector, message.id)
-        text = pieces[best] if best < len(pieces) else message.message.text
+        text = pieces[best].text if best < len(pieces) else message.message.text
         found = best_place([("text", text)], self.lookup.query.words(), WEIGHTS)
         return found[1] if found else Snippet("", ())

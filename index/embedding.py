@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from agent_journal.session import Message, Role, StoredMessage, StoredSession
 
 COMMIT_SECONDS = 5.0  # what a kill makes us embed again
 BATCH_TEXTS = 64  # embedded between two looks at the clock
+CONTEXT_CHARS = 100  # of the request that a message answers
 OUTPUT_CHARS = 2000  # of a tool's output, where that is embedded at all
 ORPHAN_SHARE, LEAST_ORPHANS = 0.25, 1000  # vectors that nothing stands for any more, before the file is written anew
 
@@ -27,11 +28,26 @@ Progress = Callable[[int, int], None]  # messages done, of how many
 _SPEAKERS = {Role.USER, Role.ASSISTANT}
 
 
-def texts(message: Message, head: StoredSession | None, options: Embedded) -> Iterator[str]:
-    """What of a message is embedded. What programs inject (skills, reminders) is found by its words alone: on real
-    sessions that is two fifths of all text, and nobody paraphrases it."""
-    if head is not None:
-        yield titled(head)
+class Piece(NamedTuple):
+    text: str
+    embedded: str  # the text, and what it answers
+
+
+def pieces(message: StoredMessage, session: StoredSession, store: Store, options: Embedded) -> list[Piece]:
+    """What of a message is embedded, in order. The request it answers stands behind each piece: "yes, that fixed it"
+    means something only with it (message hit@10 by vectors alone: 44 -> 50 of 71)."""
+    asked = store.asked_before(message)
+    context = " ".join(chunks(said(asked)[: 4 * CONTEXT_CHARS]))[:CONTEXT_CHARS] if asked else ""
+    own = [piece for text in _texts(message.message, options) for piece in chunks(text)]
+    named = chunks(titled(session)) if store.is_head(message) else []
+    found = [Piece(text, text) for text in named]
+    found += [Piece(text, f"{text}\n{context}" if context else text) for text in own]
+    return list({piece.embedded: piece for piece in found}.values())
+
+
+def _texts(message: Message, options: Embedded) -> Iterator[str]:
+    """What programs inject (skills, reminders) is found by its words alone: on real sessions that is two fifths of
+    all text, and nobody paraphrases it."""
     if message.role in _SPEAKERS and not message.is_meta:
         yield said(message)
     if options.thinking:
@@ -102,8 +118,8 @@ class Embedding:
             yield pending[start : start + BATCH_TEXTS]
 
     def _place(self, batch: NDArray[Any]) -> None:
-        pieces = [(place, list(dict.fromkeys(self._pieces(int(place["message"]))))) for place in batch]
-        wanted = {digest_of(text): text for _, found in pieces for text in found}
+        found = [(place, [piece.embedded for piece in self._pieces(int(place["message"]))]) for place in batch]
+        wanted = {digest_of(text): text for _, texts in found for text in texts}
         new = [digest for digest in wanted if digest not in self.known]
         if new:
             vectors = self.embedder.embed([wanted[digest] for digest in new])
@@ -112,19 +128,17 @@ class Embedding:
             self.embedded += len(new)
         rows = [
             (place["message"], place["session"], place["seq"], row)
-            for place, found in pieces
-            for row in ([self.known[digest_of(text)] for text in found] or [NOTHING])
+            for place, texts in found
+            for row in ([self.known[digest_of(text)] for text in texts] or [NOTHING])
         ]
         self.placed.append(np.array(rows, PLACE))
 
-    def _pieces(self, number: int) -> Iterator[str]:
+    def _pieces(self, number: int) -> list[Piece]:
         stored = self.store.message(number)
         session = self._session_of(stored)
         if self.options.exclude and is_private(session.session, self.options.exclude):
-            return
-        head = session if self.store.is_head(stored) else None
-        for text in texts(stored.message, head, self.options):
-            yield from chunks(text)
+            return []
+        return pieces(stored, session, self.store, self.options)
 
     def _session_of(self, message: StoredMessage) -> StoredSession:
         if self._session is None or self._session.row != message.session:

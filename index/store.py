@@ -386,6 +386,16 @@ class Store:
             tuple(m for m in near if m.ordinal > at.ordinal),
         )
 
+    def asked_before(self, at: StoredMessage) -> Message | None:
+        """What a person said last before a message: what it answers."""
+        found = self.rows(
+            "SELECT body FROM message WHERE session = ? AND ordinal < ? AND prompt IS NOT NULL "
+            "ORDER BY ordinal DESC LIMIT 1",
+            (at.session, at.ordinal),
+        )
+        with guarded(self.path):
+            return self.message_of(_bytes(found[0][0])) if found else None
+
     def copies(self, messages: Sequence[int]) -> dict[int, list[Copy]]:
         """For each of these messages, every place that holds the same one, itself included; oldest session first."""
         marks = ",".join("?" * len(messages))
