@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-MEANING = 13.0  # points of the word index for one deviation
+MEANING = 15.0  # points of the word index for one deviation
 USUAL_PEAK = 4.0  # deviations of the nearest text, at which meaning counts in full
 LEAST_PEAK, MOST_PEAK = 0.3, 1.6
 USUAL_BEST = 80.0  # points of the best message, at which words count in full; more count for more

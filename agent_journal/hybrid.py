@@ -22,7 +22,7 @@ from agent_journal.session import StoredMessage, StoredSession
 from agent_journal.snippet import best_place
 
 NEAREST = 300  # pieces of text that are looked at
-MOST_NEAR = 100  # messages that meaning alone may bring in
+MOST_NEAR = 200  # messages that meaning alone may bring in
 FLOOR = 2.0  # deviations above the usual; nearer ones than that exist for every query
 KNOWN_SHARE = 0.5  # of the query's words must be words: to nonsense everything is equally near, and something nearest
 MASKABLE = 20_000  # messages a filter may leave to be marked before the search; above, hits are filtered as they come
