@@ -128,6 +128,7 @@ class Setting:
         return f"one of {', '.join(self.choices)}" if self.kind is Kind.CHOICE else self.kind.value
 
 
+VECTORS_OFF = "index.vector.enabled is false"  # the reason that answers give
 HOMES = "homes"  # the one table whose keys are the user's own
 TABLES = {
     "storage": "Where the journal is kept and where sessions are found.",

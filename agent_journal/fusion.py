@@ -18,7 +18,7 @@ MEANING = 15.0  # points of the word index for one deviation
 USUAL_PEAK = 4.0  # deviations of the nearest text, at which meaning counts in full
 LEAST_PEAK, MOST_PEAK = 0.3, 1.6
 USUAL_BEST = 80.0  # points of the best message, at which words count in full; more count for more
-FULL_COVER = 2.6  # best score over the rarity of what was asked; questions that share words are above, paraphrases below
+FULL_COVER = 2.6  # best score over the rarity of what was asked; questions that share words are above, others below
 
 
 def trust(best: float, rarity: float) -> float:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import Struct
 
+from agent_journal.config import model_folders
 from agent_journal.connectors.base import Connector, readable
 from agent_journal.connectors.registry import CONNECTORS
 from agent_journal.errors import JournalError
@@ -49,8 +50,10 @@ class Health(Struct, frozen=True):
     journal_path: str
     journal_bytes: int
     lexical_bytes: int
+    vector_bytes: int
     sessions: int
     messages: int
+    embedded: float  # share of messages whose meaning is searched
     behind: int
     checks: tuple[Check, ...]
     ok: bool
@@ -66,19 +69,31 @@ def agents_of(journal: Journal) -> tuple[tuple[AgentHealth, ...], Scan]:
 def examined(journal: Journal) -> Health:
     agents, found = agents_of(journal)
     store = journal.store if journal.exists else None
-    checks = tuple(_checks(store, indexed(journal.config)))
+    vectors = _vectors(store, journal) if store else None
+    checks = (*_checks(store, indexed(journal.config)), *([("vectors", *vectors[:2])] if vectors else []))
     sessions, messages = store.counts() if store else (0, 0)
     return Health(
         agents=agents,
         journal_path=str(journal.folder),
         journal_bytes=sum(_size(p) for p in journal.folder.glob("journal.db*")),
         lexical_bytes=sum(_size(p) for p in (journal.folder / "lexical").glob("*")),
+        vector_bytes=sum(_size(p) for p in (journal.folder / "vectors").glob("*/*")),
         sessions=sessions,
         messages=messages,
+        embedded=vectors[2] if vectors else 0.0,
         behind=len(found.changed),
         checks=checks,
         ok=all(fine for _, fine, _ in checks) and not any(a.failed for a in agents),
     )
+
+
+def _vectors(store: Store, journal: Journal) -> tuple[bool, str, float]:
+    from agent_journal import semantics  # here: numpy comes with it, and `aj agents` needs none
+
+    try:
+        return semantics.examined(store, journal.config, model_folders(journal.config, journal.environ))
+    except JournalError as error:  # a journal that is damaged; the check before this one says how
+        return False, error.message, 0.0
 
 
 def _size(path: Path) -> int:

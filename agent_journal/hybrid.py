@@ -78,8 +78,7 @@ class Hybrid:
             points |= {c.message: c.score for c in scored}
             extra = [c for c in extra if c.message not in points]
         strengths |= self._strengths([m for m in sessions if m not in strengths])
-        scores = self._scores(points, strengths)
-        head = ranked([Candidate(m, sessions[m], score) for m, score in scores.items()])
+        head = self._ranked(points, strengths, sessions)
         candidates = head[page.offset : page.offset + limit]
         if len(candidates) < limit and total > BLOCK:
             candidates += self._below(max(0, page.offset - len(head)), limit - len(candidates), head, seq)
@@ -89,14 +88,17 @@ class Hybrid:
         }
         return self._found(candidates, total, extra, parts, seq)
 
-    def _scores(self, points: dict[int, float], strengths: dict[int, float]) -> dict[int, float]:
+    def _ranked(
+        self, points: Mapping[int, float], strengths: Mapping[int, float], sessions: Mapping[int, int]
+    ) -> list[Candidate]:
+        def of(scores: Mapping[int, float]) -> list[Candidate]:
+            return ranked([Candidate(m, sessions[m], score) for m, score in scores.items()])
+
         if self.mode == "semantic":
-            return strengths
-        if not self.embedder.is_semantic:  # words that look alike are no evidence against words that are the same
-            least = min(points.values(), default=1.0)
-            top = max(strengths.values(), default=1.0)
-            return {m: least * s / top / 2 for m, s in strengths.items()} | points
-        return fused(points, strengths, self._rarity(), familiar(self.lookup, self.embedder))
+            return of(strengths)
+        if not self.embedder.is_semantic:  # words that look alike come after words that are the same
+            return of(points) + of({m: s for m, s in strengths.items() if m not in points})
+        return of(fused(points, strengths, self._rarity(), familiar(self.lookup, self.embedder)))
 
     def _rarity(self) -> float:
         """Of all the query's words together."""
@@ -109,15 +111,15 @@ class Hybrid:
         """Messages that meaning brings in, with their cosines and strengths."""
         self.vector = self.embedder.embed_query(question(self.lookup))
         mask = self._mask(seq)
-        self.usual = self.meaning.usual(self.vector, mask)
+        self.usual = self.meaning.usual(self.vector)
         if not understood(self.lookup, self.embedder):
             return [], {}, {}
-        pieces = NEAREST
+        pieces, available = NEAREST, self.meaning.vectors.count if mask is None else int(mask.sum())
         while True:
             messages, cosines = self.meaning.nearest(self.vector, pieces, mask)
             near = self.usual.strength(cosines) >= FLOOR
             places = {c.message: c for c in self.lookup.allowed(messages[near].tolist(), seq)}
-            if len(places) >= MOST_NEAR or not near.all() or pieces >= self.meaning.vectors.count:
+            if len(places) >= MOST_NEAR or not near.all() or pieces >= available:
                 break
             pieces *= 4  # a filter that was too wide to be marked let few pass
         nearness = dict(zip(messages.tolist(), map(float, cosines), strict=True))

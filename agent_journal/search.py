@@ -18,6 +18,7 @@ from agent_journal import paging
 from agent_journal import query as language
 from agent_journal.answer import Answer, Coverage, Match, Parts, Place, Totals
 from agent_journal.config import Config, home_folder, model_folders
+from agent_journal.config_keys import VECTORS_OFF
 from agent_journal.connectors.registry import BY_AGENT, BY_NAME, CONNECTORS
 from agent_journal.errors import JournalBusy, NoJournal, NoSuchSession
 from agent_journal.index.lexical import DamagedIndex, Lexical, reading
@@ -126,14 +127,16 @@ class Journal:
         """Take in everything that changed; search by words is complete before the first text is embedded. `budget`:
         seconds that embedding may take. Raises JournalBusy if another process goes on writing."""
         report = self._sync(PATIENCE_SECONDS, full=full, agent=agent, progress=progress)
-        return self._embedded(report, progress, budget) if vectors else report
+        return self._embedded(report, progress, budget, check=full) if vectors else report
 
-    def _embedded(self, report: SyncReport, progress: Progress | None, budget: float | None) -> SyncReport:
+    def _embedded(
+        self, report: SyncReport, progress: Progress | None, budget: float | None, *, check: bool
+    ) -> SyncReport:
         from agent_journal import semantics
 
         try:
             folders = model_folders(self.config, self.environ)
-            done, name, why = semantics.embed(self.store, self.config, folders, progress, budget)
+            done, name, why = semantics.embed(self.store, self.config, folders, progress, budget, check=check)
         except JournalBusy:
             return structs.replace(report, notes=(*report.notes, "another aj is embedding: left to it"))
         seconds = report.seconds + done.seconds
@@ -261,6 +264,8 @@ class Journal:
         if mode == "lexical" or recent or not lookup.query.words():
             why = "" if mode == "lexical" else BY_DATE if recent else ONLY_NAMES
             return lookup.page(page, limit, recent=recent), None, why
+        if not self.config.vector.enabled:
+            return lookup.page(page, limit, recent=False), None, VECTORS_OFF
         from agent_journal.hybrid import Hybrid, question
 
         means = self._means()

@@ -10,6 +10,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from agent_journal.config import Config
+from agent_journal.config_keys import VECTORS_OFF
 from agent_journal.errors import BadModel, NoSuchModel
 from agent_journal.index.embed import Embedder, OnnxEmbedder, load_embedder
 from agent_journal.index.embedding import Embedding
@@ -50,6 +51,28 @@ def opened(store: Store, config: Config, folders: Sequence[Path]) -> Semantics:
     return Semantics(loaded.embedder, meaning, loaded.why)
 
 
+def examined(store: Store, config: Config, folders: Sequence[Path]) -> tuple[bool, str, float]:
+    """(Whether nothing is wrong, what there is, the share of messages that is embedded.) Reads every vector."""
+    if not config.vector.enabled:
+        return True, f"none: {VECTORS_OFF}", 0.0
+    loaded = load_embedder(config.vector, folders)
+    if loaded.embedder is None:
+        return False, loaded.why, 0.0
+    embedder, precision, total = loaded.embedder, config.index.vector_precision, store.counts()[1]
+    if folder_of(store, embedder.mark, precision).name not in kept_marks(store):
+        return not loaded.why, loaded.why or f"nothing is embedded by {embedder.name} yet: aj reindex", 0.0
+    meaning, why = Meaning.open(store, embedder.mark, embedder.dimensions, precision, embedded(config))
+    if meaning is None or why:
+        return False, f"{why}: aj reindex makes them anew", 0.0
+    if damage := meaning.vectors.check():
+        return False, f"{damage}: aj reindex --full makes them anew", 0.0
+    waiting = max(total - meaning.messages, 0)
+    said = f"{meaning.vectors.count:,} texts of {meaning.messages:,} messages, {embedder.name}"
+    said += f"; {loaded.why}" if loaded.why else ""
+    said += f"; {waiting:,} more: aj reindex" if waiting else ""
+    return not loaded.why, said, meaning.messages / total if total else 0.0
+
+
 class _Older(Struct, frozen=True):
     embedder: Embedder
     meaning: Meaning
@@ -74,10 +97,19 @@ def _meaning(store: Store, config: Config, embedder: Embedder) -> Meaning | None
 
 
 def embed(
-    store: Store, config: Config, folders: Sequence[Path], progress: Progress | None, budget_seconds: float | None
+    store: Store,
+    config: Config,
+    folders: Sequence[Path],
+    progress: Progress | None,
+    budget_seconds: float | None,
+    *,
+    check: bool = False,
 ) -> tuple[EmbeddingReport, str, str]:
-    """(What was embedded, by which embedder, and what to say of it.) Searches go on beside it: it has a lock of its own."""
-    if _is_done(store, config, folders):
+    """(What was embedded, by which embedder, and what to say of it.) Searches go on beside it: its lock is its own.
+
+    `check`: read every vector that is there, and make them anew if they are damaged.
+    """
+    if _is_done(store, config, folders, check):
         return EmbeddingReport(), "", ""
     loaded = load_embedder(config.vector, folders)
     if loaded.embedder is None:
@@ -86,17 +118,17 @@ def embed(
     Store.make_folder(store.folder / "vectors")
     with writing(store.folder / "vectors", 0.0):
         meaning, _ = Meaning.open(store, embedder.mark, embedder.dimensions, precision, options)
-        if meaning is None:
+        if meaning is None or (check and meaning.vectors.check()):
             meaning = Meaning.create(store, embedder.mark, embedder.dimensions, precision, options)
         work = Embedding(meaning, store, embedder, options)
         shown = (lambda done, total: progress("embedding", done, total, "")) if progress else None
         report = work.run(shown, budget_seconds)
-        if meaning.state.complete:
+        if meaning.state.complete and not loaded.why:
             _forget_others(store, folder_of(store, embedder.mark, precision))
     return report, embedder.name, loaded.why
 
 
-def _is_done(store: Store, config: Config, folders: Sequence[Path]) -> bool:
+def _is_done(store: Store, config: Config, folders: Sequence[Path], check: bool) -> bool:
     """Whether nothing waits for vectors: then no model is loaded, which takes longer than all the rest."""
     if not config.vector.enabled or not store.counts()[1]:
         return True
@@ -106,11 +138,14 @@ def _is_done(store: Store, config: Config, folders: Sequence[Path]) -> bool:
         return False  # what stands in for it, and why, is load_embedder's to say
     precision = config.index.vector_precision
     meaning, _ = Meaning.open(store, model.mark, model.card.dimensions, precision, embedded(config))
-    return meaning is not None and meaning.state.complete and meaning.state.reached >= store.seq
+    if meaning is None or not meaning.state.complete or meaning.state.reached < store.seq:
+        return False
+    return not (check and meaning.vectors.check())
 
 
 def _forget_others(store: Store, kept: Path) -> None:
-    """Vectors of models that are no longer used: they can be made again, and are large."""
+    """Vectors of models that are no longer used: they can be made again, and are large. Not while something stands in
+    for the model that was chosen: it may come back."""
     for name in kept_marks(store):
         if name != kept.name:
             shutil.rmtree(kept.parent / name, ignore_errors=True)

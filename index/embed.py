@@ -18,6 +18,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from agent_journal.config_keys import VECTORS_OFF
 from agent_journal.errors import BadModel, NoSuchModel
 from agent_journal.index.hashing import HashEmbedder
 from agent_journal.index.model import Model, find
@@ -29,6 +30,10 @@ if TYPE_CHECKING:
 
 LONGEST_INPUT = 512  # tokens; the memory of attention grows with the square, 8,192 tokens would take gigabytes
 CHARS_A_TOKEN = 32  # hardly any token is longer: 1 MB need not be tokenized (0.5 s) to keep its beginning
+# Without them, onnxruntime 1.31 keeps an identifier of the machine below ~/.cache/Microsoft once it is imported, and
+# sends events from Linux and macOS too; its function to switch that off comes too late. It was renamed: two names.
+# https://github.com/microsoft/onnxruntime/pull/27379
+TELEMETRY_OFF = ("ORT_DISABLE_TELEMETRY", "ORT_TELEMETRY_DISABLED")
 LETTERS_A_PIECE = 3.5  # of a word that a tokenizer knows
 QUIET = 4  # onnxruntime: fatal only; what goes wrong is raised as well
 
@@ -66,7 +71,7 @@ class Loaded(Struct, frozen=True):
 
 def load_embedder(settings: Vector, folders: Sequence[Path]) -> Loaded:
     if not settings.enabled:
-        return Loaded(None, "index.vector.enabled is false")
+        return Loaded(None, VECTORS_OFF)
     try:
         return Loaded(OnnxEmbedder(find(settings.model, folders), settings.threads), "")
     except (BadModel, NoSuchModel) as error:
@@ -228,6 +233,7 @@ def _tokenizer(model: Model, tokens: int) -> Tokenizer:
 
 def _session(path: Path) -> tuple[Any, tuple[type[Exception], ...]]:
     """The session, and what its runs may raise."""
+    os.environ.update(dict.fromkeys(TELEMETRY_OFF, "1"))
     try:
         with _silent():
             import onnxruntime  # type: ignore[import-untyped]
@@ -237,12 +243,11 @@ def _session(path: Path) -> tuple[Any, tuple[type[Exception], ...]]:
     own = (kind for kind in vars(state).values() if isinstance(kind, type) and issubclass(kind, Exception))
     errors: tuple[type[Exception], ...] = (*own, RuntimeError, ValueError, TypeError)
     onnxruntime.set_default_logger_severity(QUIET)
-    onnxruntime.disable_telemetry_events()  # a no-op but on Windows
+    onnxruntime.disable_telemetry_events()  # Windows reads no variable
     options = onnxruntime.SessionOptions()
     options.log_severity_level = QUIET
     options.intra_op_num_threads = 1
-    options.enable_cpu_mem_arena = False  # it keeps the most that any length of text ever needed
-    options.enable_mem_pattern = False  # one is kept for each length of text
+    options.enable_mem_pattern = False  # one is kept for each length of text; the arena alone takes half of that
     if not path.is_file():
         raise BadModel(f"{path} is missing", "add the model again with `aj models add PATH`")
     try:

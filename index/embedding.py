@@ -111,14 +111,15 @@ class Embedding:
         if not len(places):
             return found
         same = (places["message"][there] == found["message"]) & (places["seq"][there] == found["seq"])
-        return found[~same]
+        pending: NDArray[Any] = found[~same]
+        return pending
 
     def _batches(self, pending: NDArray[Any]) -> Iterator[NDArray[Any]]:
         for start in range(0, len(pending), BATCH_TEXTS):
             yield pending[start : start + BATCH_TEXTS]
 
     def _place(self, batch: NDArray[Any]) -> None:
-        found = [(place, [piece.embedded for piece in self._pieces(int(place["message"]))]) for place in batch]
+        found = list(self._read(batch))
         wanted = {digest_of(text): text for _, texts in found for text in texts}
         new = [digest for digest in wanted if digest not in self.known]
         if new:
@@ -132,6 +133,19 @@ class Embedding:
             for row in ([self.known[digest_of(text)] for text in texts] or [NOTHING])
         ]
         self.placed.append(np.array(rows, PLACE))
+
+    def _read(self, batch: NDArray[Any]) -> Iterator[tuple[Any, list[str]]]:
+        """(place, what to embed of it), as of one moment: another process may be taking in sessions meanwhile."""
+        db = self.store.db
+        with guarded(self.store.path):
+            db.execute("BEGIN")
+        try:
+            for place in batch:
+                number = int(place["message"])
+                if self.store.number("SELECT count(*) FROM message WHERE id = ?", (number,)):
+                    yield place, [piece.embedded for piece in self._pieces(number)]
+        finally:
+            db.execute("COMMIT")
 
     def _pieces(self, number: int) -> list[Piece]:
         stored = self.store.message(number)
@@ -147,7 +161,7 @@ class Embedding:
 
     def _keep(self, reached: int, complete: bool) -> None:
         places = self.meaning.places
-        gone = self.store.rows("SELECT message FROM tombstone")
+        gone = self.store.rows("SELECT message FROM tombstone WHERE seq > ?", (self.meaning.state.reached,))
         fresh = np.concatenate(self.placed) if self.placed else np.empty(0, PLACE)
         replaced = np.unique(np.concatenate([fresh["message"], _numbers(gone)]))
         places = np.concatenate([places[~np.isin(places["message"], replaced)], fresh])

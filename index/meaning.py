@@ -71,9 +71,7 @@ class State(Struct, frozen=True):
 
 
 class Meaning:
-    def __init__(
-        self, folder: Path, vectors: Vectors, options: Embedded, places: NDArray[Any], state: State
-    ) -> None:
+    def __init__(self, folder: Path, vectors: Vectors, options: Embedded, places: NDArray[Any], state: State) -> None:
         self.folder = folder
         self.vectors = vectors
         self.options = options
@@ -153,12 +151,11 @@ class Meaning:
         mask[np.minimum(self.places["row"][wanted], self.vectors.count)] = True
         return mask[:-1]
 
-    def usual(self, query: Floats, mask: NDArray[np.bool_] | None) -> Usual:
-        """Over rows spread evenly through all of them."""
-        rows = np.arange(self.vectors.count) if mask is None else np.flatnonzero(mask)
-        if not len(rows):
+    def usual(self, query: Floats) -> Usual:
+        """Over rows spread evenly through all of them, whatever the filters: among few, none stands out."""
+        if not self.vectors.count:
             return Usual(0.0, 1.0)
-        some = rows[:: max(1, len(rows) // SAMPLE_ROWS)].astype(np.int64)
+        some = np.arange(0, self.vectors.count, max(1, self.vectors.count // SAMPLE_ROWS), np.int64)
         found = self.vectors.cosines(query, some)
         return Usual(float(found.mean()), max(float(found.std()), 1e-3))
 

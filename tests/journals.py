@@ -7,14 +7,14 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import logs
 
 from agent_journal.answer import Answer
-from agent_journal.config import load
+from agent_journal.config import Config, load
 from agent_journal.connectors.registry import SOURCE_KEYS
 from agent_journal.index.store import DATABASE
 from agent_journal.index.sync import SyncReport
@@ -33,6 +33,7 @@ class Home:
 
     path: Path
     variables: dict[str, str] = field(default_factory=dict)
+    vectors: bool = False  # as a user's journal has them; embedding takes longer than most tests do
 
     @property
     def environ(self) -> dict[str, str]:
@@ -48,7 +49,8 @@ class Home:
 
     @contextmanager
     def journal(self) -> Iterator[Journal]:
-        with Journal.open(load(self.environ, SOURCE_KEYS), self.environ) as journal:
+        config = load(self.environ, SOURCE_KEYS)
+        with Journal.open(config if self.vectors else words_only(config), self.environ) as journal:
             yield journal
 
     def configure(self, text: str) -> None:
@@ -97,14 +99,18 @@ class Home:
             self.command(*arguments), env=self.process_environ, stdout=pipe, stderr=pipe, text=True, **options
         )
 
-    @staticmethod
-    def command(*arguments: str) -> list[str]:
-        return [sys.executable, "-m", "agent_journal", *arguments]
+    def command(self, *arguments: str) -> list[str]:
+        words_only = ["--no-vectors"] * (arguments[:1] == ("reindex",) and not self.vectors)
+        return [sys.executable, "-m", "agent_journal", *arguments, *words_only]
 
     @property
     def process_environ(self) -> dict[str, str]:
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("AJ_", "CLAUDE", "COPILOT"))}
         return kept | self.environ
+
+
+def words_only(config: Config) -> Config:
+    return replace(config, vector=replace(config.vector, enabled=False))
 
 
 def stored(journal: Journal) -> dict[str, list[Stored]]:

@@ -44,6 +44,7 @@ class Aj:
 
     home: Path
     variables: Mapping[str, str] = field(default_factory=dict)
+    vectors: bool = False  # as users have them; embedding takes longer than most tests do
 
     @property
     def environment(self) -> dict[str, str]:
@@ -52,7 +53,8 @@ class Aj:
         return kept | own | dict(self.variables)
 
     def start(self, *arguments: str, **options: Any) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-m", "agent_journal", *arguments]
+        words_only = ["--no-vectors"] * (arguments[:1] == ("reindex",) and not self.vectors)
+        command = [sys.executable, "-m", "agent_journal", *arguments, *words_only]
         return subprocess.Popen(command, env=self.environment, cwd=options.pop("cwd", self.home), **options)
 
     def __call__(self, *arguments: str, cwd: Path | None = None) -> Ran:
@@ -64,7 +66,7 @@ class Aj:
         return Ran(process.returncode, *(text.decode().replace(str(self.home), "~") for text in (out, err)))
 
     def having(self, **variables: str) -> Aj:
-        return Aj(self.home, dict(self.variables) | variables)
+        return Aj(self.home, dict(self.variables) | variables, self.vectors)
 
 
 def write_claude(home: Path, name: str = CLAUDE, **fields: Any) -> Path:

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
+import logs
 import pytest
 from process import CLAUDE, Aj, lines, two_sessions
 
+from agent_journal.index import model
+
 CLAUDE_FILE = f"~/.claude/projects/-home-ana-shop/{CLAUDE}.jsonl"
+OWN = model.bundled()
+MODEL = OWN.card.name if OWN else "hash"
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +89,63 @@ def test_doctor_of_a_sound_journal(aj: Aj) -> None:
         "  2 sessions, 8 messages · N kB, word index N kB",
         "  ok journal.db: whole",
         "  ok word index: 8 distinct messages",
+        f"  ok vectors: nothing is embedded by {MODEL} yet: aj",
+        "     reindex",
     ]
+
+
+# One message of the two sessions has no words to embed: it only calls a tool.
+def test_doctor_counts_what_is_embedded(tmp_path: Path) -> None:
+    aj = replace(two_sessions(tmp_path / "home"), vectors=True)
+    assert aj("reindex").code == 0
+    ran = aj("doctor")
+    assert (ran.code, ran.err) == (0, "")
+    assert sections(ran.out)[-1][2:] == [
+        "  2 sessions, 8 messages · N kB, word index N kB, vectors N kB",
+        "  ok journal.db: whole",
+        "  ok word index: 8 distinct messages",
+        f"  ok vectors: 7 texts of 8 messages, {MODEL}",
+    ]
+    found = aj("doctor", "--json").object
+    assert (found["embedded"], found["checks"][-1]) == (1.0, ["vectors", True, f"7 texts of 8 messages, {MODEL}"])
+
+
+def test_doctor_says_how_many_messages_wait_for_their_vectors(tmp_path: Path) -> None:
+    aj = replace(two_sessions(tmp_path / "home"), vectors=True)
+    aj("reindex")
+    path = aj.home / ".claude/projects/-home-ana-shop" / "later.jsonl"
+    logs.write(path, logs.user("u9", "And the till?", sessionId="later"))
+    aj("search", "till")
+    ran = aj("doctor")
+    said = " ".join("".join(sections(ran.out)[-1][-2:]).split())
+    assert (ran.code, said) == (0, f"ok vectors: 7 texts of 8 messages, {MODEL}; 1 more: aj reindex")
+
+
+def test_doctor_finds_a_damaged_vector_and_a_full_reindex_makes_it_anew(tmp_path: Path) -> None:
+    aj = replace(two_sessions(tmp_path / "home"), vectors=True)
+    aj("reindex")
+    (file,) = (aj.home / ".agent-journal" / "index" / "vectors").glob("*/vectors.bin")
+    content = bytearray(file.read_bytes())
+    content[-100] ^= 1
+    file.write_bytes(content)
+    ran = aj("doctor")
+    assert (ran.code, sections(ran.out)[-1][-2:]) == (
+        1,
+        ["  !  vectors: the vectors are damaged: their checksum is wrong: aj reindex", "     --full makes them anew"],
+    )
+    assert aj("reindex").code == 0
+    assert aj("doctor").code == 1
+    assert aj("reindex", "--full").code == 0
+    assert aj("doctor").code == 0
+
+
+def test_doctor_names_a_model_that_is_missing(tmp_path: Path) -> None:
+    aj = replace(two_sessions(tmp_path / "home"), vectors=True)
+    aj("reindex")
+    assert aj("config", "set", "index.vector.model", "absent").code == 0
+    ran = aj("doctor")
+    assert ran.code == 1
+    assert sections(ran.out)[-1][-1].startswith("  !  vectors: no model is called absent")
 
 
 def test_doctor_names_a_bad_line_and_a_source_that_is_gone(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import logs
 import pytest
+from journals import words_only
 
 from agent_journal.config import load
 from agent_journal.connectors.registry import SOURCE_KEYS
@@ -107,7 +108,7 @@ def journal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Journal]:
     for name, facts in MESSAGES.items():
         WRITERS[facts["agent"]](home, name, facts)
     environ = {"HOME": str(home), "AJ_HOME": str(home / "aj")}
-    with Journal.open(load(environ, SOURCE_KEYS), environ) as opened:
+    with Journal.open(words_only(load(environ, SOURCE_KEYS)), environ) as opened:
         opened.reindex()
         yield opened
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_journal.ranking import PER_SESSION, Candidate, ranked
+from agent_journal.ranking import LATER_TURN, PER_SESSION, Candidate, ranked
 
 candidates = st.lists(
     st.builds(Candidate, st.integers(1, 10_000), st.integers(1, 20), st.floats(0, 100)),
@@ -26,7 +26,8 @@ def test_the_order_does_not_depend_on_the_order_of_arrival(found: list[Candidate
 
 def test_after_its_share_a_session_lets_others_by_that_fit_nearly_as_well() -> None:
     talkative = [Candidate(number, 1, 10.0) for number in range(1, PER_SESSION + 3)]
-    order = ranked([*talkative, Candidate(50, 2, 9.0), Candidate(60, 3, 0.1)])
+    nearly = ranked(talkative)[0].score * (1 + LATER_TURN) / 2
+    order = ranked([*talkative, Candidate(50, 2, nearly), Candidate(60, 3, 0.1)])
     assert [c.session for c in order] == [1] * PER_SESSION + [2, 1, 1, 3]
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from journals import words_only
 from logs import Record, agent_progress, assistant, text, thinking, tool_result, tool_use, transcript_path, user, write
 
 from agent_journal import lookup
@@ -21,7 +22,7 @@ from agent_journal.search import Journal
 @pytest.fixture
 def journal(tmp_path: Path) -> Iterator[Journal]:
     environ = {"HOME": str(tmp_path / "home"), "AJ_HOME": str(tmp_path / "aj")}
-    with Journal.open(load(environ, SOURCE_KEYS), environ) as opened:
+    with Journal.open(words_only(load(environ, SOURCE_KEYS)), environ) as opened:
         yield opened
 
 

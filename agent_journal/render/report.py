@@ -89,6 +89,7 @@ def health_lines(health: Any, look: Look) -> Iterator[str]:
     yield INDENT + clean_line(str(health.journal_path))
     contents = f"{counted(health.sessions, 'session')}, {counted(health.messages, 'message')}"
     sizes = f"{sized(health.journal_bytes)}, word index {sized(health.lexical_bytes)}"
+    sizes += f", vectors {sized(health.vector_bytes)}" if health.vector_bytes else ""
     yield from (INDENT + line for line in flowed([contents, sizes], look.width - len(INDENT)))
     if health.behind:
         yield f"{INDENT}{counted(health.behind, 'changed file')} not taken in yet: aj reindex"

@@ -1,0 +1,300 @@
+"""Search by meaning, end to end: the bundled model where meaning matters, a tiny one where only paths through do."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import logs
+import pytest
+from conversations import PARAPHRASES, TALKS, hold, talk, with_tiny
+from journals import Home
+from process import Aj, two_sessions
+
+from agent_journal.answer import Answer
+from agent_journal.index import model
+
+needs_model = pytest.mark.skipif(model.bundled() is None, reason="this checkout has no bundled model")
+
+
+@pytest.fixture(scope="module")
+def talks(tmp_path_factory: pytest.TempPathFactory) -> Home:
+    """Read only: every test of this module shares it."""
+    path = tmp_path_factory.mktemp("talks") / "home"
+    path.mkdir()
+    home = Home(path, vectors=True)
+    hold(home)
+    home.reindex()
+    return home
+
+
+@pytest.fixture
+def tiny(home: Home) -> Home:
+    return with_tiny(home)
+
+
+def sessions(answer: Answer) -> list[str]:
+    return [m.session.session.id for m in answer.matches]
+
+
+def texts(answer: Answer) -> list[str]:
+    return [m.message.message.text for m in answer.matches]
+
+
+# --- what words cannot find -----------------------------------------------------------------------------
+
+
+@needs_model
+@pytest.mark.parametrize(("query", "meant"), PARAPHRASES.items(), ids=list(PARAPHRASES.values()))
+def test_a_paraphrase_without_a_word_in_common_is_found_by_meaning_only(talks: Home, query: str, meant: str) -> None:
+    assert sessions(talks.search(query, mode="lexical")) == []
+    for mode in ("hybrid", "semantic"):
+        answer = talks.search(query, mode=mode)
+        best = answer.matches[0]
+        assert (answer.used, answer.why, answer.coverage.embedded) == (mode, "", 1.0)
+        assert (best.session.session.id, best.found_by) == (meant, ("semantic",))
+        assert best.snippet.text[:20] in " ".join(TALKS[meant])
+        assert best.parts.words == 0
+        assert best.parts.cosine is not None
+        assert 0 < best.parts.cosine <= 1
+        assert best.parts.meaning > 0
+
+
+@needs_model
+def test_what_both_find_says_so(talks: Home) -> None:
+    best = talks.search("lentil soup recipe").matches[0]
+    assert (best.session.session.id, best.found_by) == ("soup", ("lexical", "semantic"))
+    assert best.parts.words > 0
+    assert best.snippet.text[slice(*best.snippet.highlights[0])] == "recipe"
+
+
+@needs_model
+@pytest.mark.parametrize("query", ["zxqv blorp", "qqqzzz", "xkjq wvvz pqqx", "\u2603\u2603"])
+def test_nonsense_finds_nothing(talks: Home, query: str) -> None:
+    for mode in ("hybrid", "semantic", "lexical"):
+        answer = talks.search(query, mode=mode)
+        assert (answer.matches, answer.total.messages) == ((), 0)
+
+
+@needs_model
+def test_nonsense_exits_1(talks: Home) -> None:
+    ended = talks.aj("search", "zxqv blorp")
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert ended.stderr.startswith("nothing found in 37 messages of 13 sessions · hybrid")
+
+
+@needs_model
+def test_a_snippet_of_a_long_message_shows_the_piece_that_was_meant(home: Home) -> None:
+    home = Home(home.path, vectors=True)
+    hold(home)
+    filler = " ".join(f"Row {n} of the ledger was copied to the archive without any change." for n in range(40))
+    talk(home, "long", f"{filler} My grandmother's cat fell asleep in the laundry basket. {filler}")
+    home.reindex()
+    best = home.search("a kitten napping among the clothes").matches[0]
+    assert (best.session.session.id, best.found_by) == ("long", ("semantic",))
+    assert "grandmother" in best.snippet.text
+
+
+# --- filters hold ---------------------------------------------------------------------------------------
+
+
+QUERY = "how to cook a legume dish"
+
+
+@needs_model
+@pytest.mark.parametrize(
+    ("narrowed", "found"),
+    [
+        (QUERY, True),
+        (f"{QUERY} agent:claude", True),
+        (f"{QUERY} agent:copilot", False),
+        (f"{QUERY} since:2026-03-01", True),
+        (f"{QUERY} since:2026-04-01", False),
+        (f"{QUERY} until:2026-03-01", False),
+        (f"{QUERY} -cumin", False),
+        (f"{QUERY} -docker", True),
+        (f'{QUERY} "lentil soup"', True),
+        (f'{QUERY} "container image"', False),
+        (f"{QUERY} session:soup", True),
+        (f"{QUERY} session:docker", False),
+        (f"{QUERY} -session:soup", False),
+        (f"{QUERY} role:user", True),
+        (f"{QUERY} role:system", False),
+        (f"{QUERY} project:shop", True),
+        (f"{QUERY} project:other", False),
+        (f"{QUERY} in:thinking", False),
+        (f"{QUERY} is:error", False),
+    ],
+)
+@pytest.mark.parametrize("mode", ["hybrid", "semantic"])
+def test_filters_and_quotes_hold_for_what_meaning_finds(talks: Home, mode: str, narrowed: str, found: bool) -> None:
+    answer = talks.search(narrowed, mode=mode)
+    assert ("soup" in sessions(answer)) == found
+
+
+@needs_model
+def test_a_quoted_phrase_is_in_everything_that_is_found(talks: Home) -> None:
+    for mode in ("hybrid", "semantic"):
+        answer = talks.search('slow storage "orders table"', mode=mode)
+        assert sessions(answer)[0] == "database"
+        assert all("orders table" in text for text in texts(answer))
+
+
+@needs_model
+def test_only_filters_or_patterns_are_answered_by_words(talks: Home) -> None:
+    why = "only filters, names or patterns were asked for"
+    for query in ("agent:claude", "recip*", "recipi~ agent:claude"):
+        answer = talks.search(query)
+        assert (answer.used, answer.why, bool(answer.matches)) == ("lexical", why, True)
+
+
+@needs_model
+def test_by_date_is_by_words(talks: Home) -> None:
+    answer = talks.search("soup", sort="recent")
+    assert (answer.used, answer.why, sessions(answer)) == ("lexical", "sorted by date", ["soup"])
+
+
+# --- pages ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", ["hybrid", "semantic", "lexical"])
+@pytest.mark.parametrize("limit", [7, 100, 333])
+def test_paging_to_the_end_shows_every_match_once(tiny: Home, mode: str, limit: int) -> None:
+    """More matches by words than are ranked by both kinds of evidence."""
+    for n in range(9):
+        said = [f"the parser number {n} {m}" if m % 3 else f"soup {n} {m}" for m in range(70)]
+        talk(tiny, f"s{n}", *said)
+    talk(tiny, "other", *(f"lentil recipe {m}" for m in range(40)))
+    tiny.reindex()
+    shown, cursor, totals = [], None, set()
+    with tiny.journal() as journal:
+        while True:
+            answer = journal.search("parser number", mode=mode, limit=limit, cursor=cursor, context=0)
+            shown += answer.matches
+            totals.add((answer.total.messages, answer.total.sessions))
+            cursor = answer.next
+            if cursor is None:
+                break
+            assert len(answer.matches) == limit
+    assert [m.rank for m in shown] == list(range(1, len(shown) + 1))
+    places = [(m.session.session.key, m.message.ordinal) for m in shown]
+    assert len(set(places)) == len(places)
+    assert {count for count, _ in totals} == {len(shown)}
+    assert {count for _, count in totals} == {len({key for key, _ in places})}
+    if mode != "semantic":
+        assert len(shown) >= 9 * 46
+
+
+def test_a_page_goes_on_where_the_last_one_ended_after_new_messages_came(tiny: Home) -> None:
+    talk(tiny, "one", *(f"soup {n}" for n in range(30)))
+    tiny.reindex()
+    with tiny.journal() as journal:
+        first = journal.search("soup", limit=20)
+    talk(tiny, "two", *(f"soup of the day {n}" for n in range(30)))
+    tiny.reindex()
+    with tiny.journal() as journal:
+        second = journal.search("soup", limit=20, cursor=first.next)
+    places = [(m.session.session.id, m.message.ordinal) for m in (*first.matches, *second.matches)]
+    assert len(set(places)) == len(places) == 30
+    assert {session for session, _ in places} == {"one"}
+
+
+# --- copies, deletions ----------------------------------------------------------------------------------
+
+
+def test_a_message_that_was_copied_by_a_fork_is_found_once(tiny: Home) -> None:
+    talk(tiny, "filler", *(f"cache {n}" for n in range(40)))
+    records = [logs.user("same", "lentil soup recipe")]
+    tiny.claude(*(r | {"sessionId": "one"} for r in records), name="one")
+    tiny.claude(*(r | {"sessionId": "two"} for r in records), logs.user("more", "login", sessionId="two"), name="two")
+    tiny.reindex()
+    for mode in ("semantic", "hybrid"):
+        answer = tiny.search("soup recipe lentil", mode=mode)
+        (found,) = [m for m in answer.matches if m.message.message.text == "lentil soup recipe"]
+        assert len(found.also_in) == 1
+
+
+def test_a_session_whose_file_is_gone_is_still_found_by_meaning(tiny: Home) -> None:
+    talk(tiny, "filler", *(f"cache {n}" for n in range(40)))
+    path = talk(tiny, "gone", "lentil soup recipe")
+    tiny.reindex()
+    path.unlink()
+    tiny.reindex()
+    best = tiny.search("recipe soup lentil", mode="semantic").matches[0]
+    assert (best.session.session.id, best.session.gone) == ("gone", True)
+
+
+def test_a_message_that_was_rewritten_is_found_as_it_is_now(tiny: Home) -> None:
+    talk(tiny, "filler", *(f"cache {n}" for n in range(40)))
+    talk(tiny, "one", "lentil soup recipe", "cart")
+    tiny.reindex()
+    talk(tiny, "one", "nested quotes tokenizer", "cart")
+    tiny.reindex()
+    best = tiny.search("quotes nested tokenizer recipe soup lentil", mode="semantic").matches[0]
+    assert best.message.message.text == "nested quotes tokenizer\n\nlentil soup recipe"  # the journal forgets nothing
+    assert best.parts.cosine == pytest.approx(1, abs=0.01)
+
+
+def test_messages_that_came_after_the_last_reindex_are_found_by_words(tiny: Home) -> None:
+    talk(tiny, "one", *(f"cache {n}" for n in range(10)))
+    tiny.reindex()
+    talk(tiny, "two", "the ferry to Skye")
+    answer = tiny.search("ferry")
+    assert (sessions(answer)[0], answer.used) == ("two", "hybrid")
+    assert answer.coverage.embedded == pytest.approx(10 / 11)
+
+
+# --- what is printed ------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def aj(tmp_path_factory: pytest.TempPathFactory) -> Aj:
+    found = replace(two_sessions(tmp_path_factory.mktemp("printed") / "home"), vectors=True)
+    assert found("reindex").code == 0
+    return found
+
+
+@needs_model
+def test_explain_says_what_a_score_is_made_of(aj: Aj) -> None:
+    ran = aj("search", "nested quotes", "--explain", "--context", "0")
+    explained = [line for line in ran.lines if line.startswith("    score ")]
+    heads = [line for line in ran.lines if line.startswith("  > ")]
+    assert (ran.code, len(explained)) == (0, len(heads))
+    assert all(": words " in line and ", meaning " in line for line in explained)
+    assert not [line for line in aj("search", "nested quotes").lines if line.startswith("    score ")]
+
+
+@needs_model
+def test_explain_in_json(aj: Aj) -> None:
+    best = aj("search", "nested quotes", "--explain", "--json").object["matches"][0]
+    parts = best["score_parts"]
+    assert set(parts) == {"words", "meaning", "cosine"}
+    assert parts["words"] > 0
+    assert parts["cosine"] is None or -1 <= parts["cosine"] <= 1
+    assert "score_parts" not in aj("search", "nested quotes", "--json").object["matches"][0]
+    (row, *_) = aj("search", "nested quotes", "--explain", "--ndjson").lines
+    assert json.loads(row)["score_parts"] == parts
+
+
+@needs_model
+def test_the_answer_names_its_mode_and_model(aj: Aj) -> None:
+    found = aj("search", "nested quotes", "--json").object
+    own = model.bundled()
+    assert own is not None
+    assert found["mode"] == {"asked": "hybrid", "used": "hybrid", "why": ""}
+    assert (found["embedder"], found["index"]["embedded"]) == (own.card.name, 1.0)
+    found = aj("search", "nested quotes", "--mode", "lexical", "--json").object
+    assert (found["mode"]["used"], found["embedder"], found["index"]["embedded"]) == ("lexical", None, 0.0)
+
+
+@needs_model
+def test_a_part_that_is_not_embedded_is_said(tmp_path: Path) -> None:
+    aj = replace(two_sessions(tmp_path / "home"), vectors=True)
+    aj("reindex")
+    logs.write(
+        logs.transcript_path(aj.home, "later"),
+        *(logs.user(f"l{n}", f"And the till number {n}?", sessionId="later") for n in range(8)),
+    )
+    ran = aj("search", "nested quotes")
+    assert "hybrid, 50% embedded: aj reindex" in " ".join(ran.err.split())

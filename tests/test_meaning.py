@@ -1,0 +1,185 @@
+"""Files that say which message has which vectors: lost, cut or damaged, they cost answers nothing but their meaning."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conversations import talk, vectors_folder, vectors_of, with_tiny
+from hypothesis import given
+from hypothesis import strategies as st
+from journals import Home, hits
+
+from agent_journal.index.meaning import NOTHING, PLACE, Embedded, Meaning, _Index
+from agent_journal.index.sync import EmbeddingReport
+
+FILES = ("vectors.bin", "places.bin")
+CUTS = (0, 1, 7, 100, 511, 512, 513, 1023, 1024, 1025, 1040, 1500)
+
+
+@pytest.fixture
+def tiny(home: Home) -> Home:
+    home = with_tiny(home)
+    talk(home, "one", "the parser drops nested quotes", "rename the module", "login token", "cache")
+    talk(home, "two", "lentil soup recipe", "cart", *(f"tokenizer {n}" for n in range(60)))
+    home.reindex()
+    return home
+
+
+def opened(home: Home) -> Meaning:
+    with home.journal() as journal:
+        meaning = journal._means().meaning
+        assert meaning is not None
+        return meaning
+
+
+def damaged_anywhere(home: Home, name: str, damages: list[bytes | None]) -> None:
+    """After each damage a search answers by words at least, and the next reindex mends it all."""
+    file = vectors_folder(home) / name
+    whole, known = file.read_bytes(), vectors_of(home).keys()
+    healthy = hits(home.search("soup recipe"))
+    by_words = hits(home.search("soup recipe", mode="lexical"))
+    for damage in damages:
+        file.unlink() if damage is None else file.write_bytes(damage)
+        answer = home.search("soup recipe")
+        assert {hit[:2] for hit in by_words} <= {hit[:2] for hit in hits(answer)}
+        if damage != whole:
+            assert answer.why or answer.coverage.embedded < 1, "nobody was told"
+        assert home.reindex().notes == ()
+        assert hits(home.search("soup recipe")) == healthy
+        assert home.search("soup recipe").coverage.embedded == 1
+        assert vectors_of(home).keys() == known
+        whole = file.read_bytes()
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_that_was_cut_is_mended_by_the_next_reindex(tiny: Home, name: str) -> None:
+    whole = (vectors_folder(tiny) / name).read_bytes()
+    damaged_anywhere(tiny, name, [whole[:cut] for cut in (*CUTS, len(whole) - 1) if cut < len(whole)])
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_that_is_gone_or_garbage_is_made_anew(tiny: Home, name: str) -> None:
+    garbage = [None, b"", b"\0" * 5000, b"{}\n", b"[1]\n", b'{"journal": 3}\n', bytes(range(256)) * 20, b"\n" * 3000]
+    damaged_anywhere(tiny, name, garbage)
+
+
+def test_places_of_another_journal_cost_no_vector(tiny: Home) -> None:
+    """As after journal.db was lost and made anew: pieces are known by their text."""
+    for file in tiny.index.glob("journal.db*"):
+        file.unlink()
+    report = tiny.reindex()
+    assert (report.embedding.messages, report.embedding.texts, report.embedding.left) == (66, 0, 0)
+
+
+def test_a_folder_that_was_deleted_is_made_anew(tiny: Home) -> None:
+    known = vectors_of(tiny).keys()
+    shutil.rmtree(tiny.index / "vectors")
+    answer = tiny.search("soup")
+    assert (answer.used, answer.why, len(answer.matches)) == ("lexical", "nothing is embedded yet: aj reindex", 1)
+    assert tiny.reindex().embedding.texts == len(known)
+    assert vectors_of(tiny).keys() == known
+
+
+def test_half_a_file_beside_the_whole_one_is_no_matter(tiny: Home) -> None:
+    (vectors_folder(tiny) / "places.bin.new").write_bytes(b"{")
+    (vectors_folder(tiny) / "vectors.bin.new").write_bytes(b"AJ")
+    assert tiny.reindex().embedding == EmbeddingReport()
+    talk(tiny, "three", "quotes module")
+    assert tiny.reindex().embedding.texts == 1
+
+
+def test_files_are_for_their_owner_alone(tiny: Home) -> None:
+    folder = vectors_folder(tiny)
+    assert {(p.stat().st_mode & 0o777) for p in folder.iterdir()} == {0o600}
+    assert (folder.stat().st_mode & 0o777, folder.parent.stat().st_mode & 0o777) == (0o700, 0o700)
+
+
+def test_no_text_of_a_message_stands_in_the_files(tiny: Home) -> None:
+    for file in vectors_folder(tiny).iterdir():
+        assert b"lentil" not in file.read_bytes()
+
+
+def test_head_of_places_says_how_far_they_reach(tiny: Home) -> None:
+    head, _, content = (vectors_folder(tiny) / "places.bin").read_bytes().partition(b"\n")
+    facts = json.loads(head)
+    with tiny.journal() as journal:
+        assert (facts["complete"], facts["reached"], facts["journal"]) == (
+            True,
+            journal.store.seq,
+            journal.store.journal_id,
+        )
+    assert len(content) == facts["count"] * PLACE.itemsize
+
+
+# --- asking ---------------------------------------------------------------------------------------------
+
+
+def test_nearest_messages_come_once_each_and_best_first(tiny: Home) -> None:
+    meaning = opened(tiny)
+    query = np.asarray(meaning.vectors.vectors[3], np.float32)
+    messages, cosines = meaning.nearest(query, 10, None)
+    assert len(set(messages.tolist())) == len(messages) >= 10
+    assert cosines[0] == pytest.approx(1, abs=1e-2)
+    assert list(cosines) == sorted(cosines, reverse=True)
+
+
+def test_a_mask_leaves_only_what_it_marks(tiny: Home) -> None:
+    meaning = opened(tiny)
+    query = np.asarray(meaning.vectors.vectors[0], np.float32)
+    chosen = np.unique(meaning.places["message"])[5:9].astype(np.int64)
+    messages, _ = meaning.nearest(query, 100, meaning.rows_of(chosen))
+    assert set(messages.tolist()) == set(chosen.tolist())
+
+
+def test_a_mask_without_any_row_finds_nothing(tiny: Home) -> None:
+    meaning = opened(tiny)
+    none = np.zeros(meaning.vectors.count, np.bool_)
+    messages, cosines = meaning.nearest(np.ones(8, np.float32), 5, none)
+    assert (len(messages), len(cosines)) == (0, 0)
+
+
+def test_a_message_that_is_not_there_has_no_strength(tiny: Home) -> None:
+    meaning = opened(tiny)
+    query = np.asarray(meaning.vectors.vectors[0], np.float32)
+    found = meaning.strengths(query, np.array([0, 10**6], np.int64), meaning.usual(query))
+    assert found.tolist() == [0.0, 0.0]
+
+
+def test_what_is_embedded_is_part_of_what_the_places_are_for() -> None:
+    marks = {Embedded(t, o, e).mark for t in (False, True) for o in (False, True) for e in ((), ("/a",), ("/b",))}
+    assert len(marks) == 12
+
+
+@given(st.lists(st.tuples(st.integers(1, 12), st.booleans()), max_size=20))
+def test_neighbours_speak_in_the_same_session(spoken: list[tuple[int, bool]]) -> None:
+    """Against a plain loop: the nearest message with words before and after, never across sessions."""
+    rows = [(n, session, 1, n if speaks else NOTHING) for n, (session, speaks) in enumerate(sorted(spoken), 1)]
+    index = _Index.of(np.array(rows, PLACE))
+
+    def neighbour(at: int, step: int) -> int:
+        found = at + step
+        while 0 <= found < len(rows) and rows[found][1] == rows[at][1]:
+            if rows[found][3] != NOTHING:
+                return found
+            found += step
+        return -1
+
+    assert index.before.tolist() == [neighbour(at, -1) for at in range(len(rows))]
+    assert index.after.tolist() == [neighbour(at, 1) for at in range(len(rows))]
+
+
+def test_no_places_at_all_have_an_index() -> None:
+    index = _Index.of(np.empty(0, PLACE))
+    assert index.position(np.array([1, 2], np.int64)).tolist() == [-1, -1]
+
+
+def test_an_index_folder_with_a_file_in_place_of_vectors_still_answers(tiny: Home, tmp_path: Path) -> None:
+    folder = tiny.index / "vectors"
+    folder.rename(tmp_path / "away")
+    folder.write_bytes(b"")
+    answer = tiny.search("soup")
+    assert (answer.used, len(answer.matches)) == ("lexical", 1)
