@@ -111,7 +111,7 @@ class Hybrid:
         """Messages that meaning brings in, with their cosines and strengths."""
         self.vector = self.embedder.embed_query(question(self.lookup))
         mask = self._mask(seq)
-        self.usual = self.meaning.usual(self.vector)
+        self.usual = self.meaning.usual(self.vector, mask)
         if not understood(self.lookup, self.embedder):
             return [], {}, {}
         pieces, available = NEAREST, self.meaning.vectors.count if mask is None else int(mask.sum())

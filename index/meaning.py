@@ -27,6 +27,7 @@ NAME = "places.bin"
 PLACE = np.dtype([("message", "<u4"), ("session", "<u4"), ("seq", "<u4"), ("row", "<u4")])
 NOTHING = 0xFFFFFFFF  # the row of a message in which there is nothing to embed
 SAMPLE_ROWS = 4000  # rows whose cosines tell what is usual for a query
+FEW_ROWS = 150  # left by a filter: what is usual is then told half by them, half by all
 NEIGHBOUR_SHARE = 0.1  # of the better neighbour's strength: what is said around a message is part of what it means
 SILENT_SHARE = 0.7  # of that, for a message that has no words of its own: a tool call between two sentences
 
@@ -151,11 +152,22 @@ class Meaning:
         mask[np.minimum(self.places["row"][wanted], self.vectors.count)] = True
         return mask[:-1]
 
-    def usual(self, query: Floats) -> Usual:
-        """Over rows spread evenly through all of them, whatever the filters: among few, none stands out."""
-        if not self.vectors.count:
+    def usual(self, query: Floats, mask: NDArray[np.bool_] | None) -> Usual:
+        """Among what a filter leaves, and among everything the less that is: among a few, none stands out."""
+        everywhere = self._usual(query, np.arange(self.vectors.count))
+        if mask is None:
+            return everywhere
+        rows = np.flatnonzero(mask)
+        here, share = self._usual(query, rows), len(rows) / (len(rows) + FEW_ROWS)
+        return Usual(
+            share * here.mean + (1 - share) * everywhere.mean,
+            share * here.deviation + (1 - share) * everywhere.deviation,
+        )
+
+    def _usual(self, query: Floats, rows: NDArray[np.int64]) -> Usual:
+        if not len(rows):
             return Usual(0.0, 1.0)
-        some = np.arange(0, self.vectors.count, max(1, self.vectors.count // SAMPLE_ROWS), np.int64)
+        some = rows[:: max(1, len(rows) // SAMPLE_ROWS)].astype(np.int64)
         found = self.vectors.cosines(query, some)
         return Usual(float(found.mean()), max(float(found.std()), 1e-3))
 

@@ -145,7 +145,7 @@ def test_a_mask_without_any_row_finds_nothing(tiny: Home) -> None:
 def test_a_message_that_is_not_there_has_no_strength(tiny: Home) -> None:
     meaning = opened(tiny)
     query = np.asarray(meaning.vectors.vectors[0], np.float32)
-    found = meaning.strengths(query, np.array([0, 10**6], np.int64), meaning.usual(query))
+    found = meaning.strengths(query, np.array([0, 10**6], np.int64), meaning.usual(query, None))
     assert found.tolist() == [0.0, 0.0]
 
 
