@@ -5,14 +5,16 @@ Nothing heavy is imported before a command needs it: `aj --help` opens neither t
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from agent_journal.cli_config import config_app
+from agent_journal.cli_exchange import export, import_, validate
+from agent_journal.cli_journal import known_agent, named_session, opened, shown_progress
+from agent_journal.cli_keeping import backup, forget, restore
 from agent_journal.cli_models import models_app
 from agent_journal.cli_options import (
     Context,
@@ -24,20 +26,21 @@ from agent_journal.cli_options import (
     Mode,
     Ndjson,
     NoRefresh,
+    Redact,
     Sort,
     Words,
     asked,
     filtered,
+    redacting,
     seconds_of,
 )
-from agent_journal.cli_output import FOUND, NOTHING, put, put_object, put_rows, say, say_object
+from agent_journal.cli_output import FOUND, NOTHING, put, put_facts, put_object, put_rows, say, say_object
+from agent_journal.cli_stats import stats
 
 if TYPE_CHECKING:
-    from agent_journal.config import Config
     from agent_journal.search import Journal
     from agent_journal.session import StoredMessage, StoredSession
 
-HIT_DIGITS = 4  # `aj show 3` is a hit, `aj show 31415926` the beginning of a session's id
 LISTED = 20
 
 app = typer.Typer(
@@ -88,9 +91,10 @@ def search(
     full: Full = False,
     sort: Annotated[Sort, typer.Option("--sort", help="Best or newest first.")] = Sort.RELEVANCE,
     explain: Annotated[bool, typer.Option("--explain", help="What each score is made of.")] = False,
+    redact: Redact = None,
     json: Json = False,
     ndjson: Ndjson = False,
-    no_refresh: Annotated[bool, typer.Option("--no-refresh", help="Do not look for changed sessions first.")] = False,
+    no_refresh: NoRefresh = False,
 ) -> int:
     """Find messages in every agent's sessions.
 
@@ -104,7 +108,8 @@ def search(
     query = asked(words, filters)
     if not query.text.strip() and not any(True for _ in filters):
         raise typer.BadParameter("say what to search for: words, or a filter such as --agent", param_hint="QUERY")
-    with _opened() as journal, _progress() as progress:
+    redactor = redacting(redact, machine=json or ndjson)
+    with opened() as journal, shown_progress() as progress:
         answer = journal.search(
             query,
             mode=mode.value if mode else None,
@@ -113,6 +118,7 @@ def search(
             context=context,
             sort=sort.value,
             refresh=not no_refresh,
+            redactor=redactor,
             progress=progress,
         )
         if not (json or ndjson):
@@ -123,9 +129,9 @@ def search(
 
         if ndjson:
             put_rows(machine.match_object(match, clip, explain) for match in answer.matches)
-            say_object(machine.answer_facts(answer))
+            say_object(machine.answer_facts(answer, redactor))
         else:
-            put_object(machine.answer_object(answer, clip, explain))
+            put_object(machine.answer_object(answer, clip, explain, redactor))
         return FOUND if answer.matches else NOTHING
     from agent_journal.render.style import look_at
     from agent_journal.render.terminal import answer_lines, status_lines
@@ -155,9 +161,13 @@ def reindex(
       aj reindex --agent copilot-cli --budget 5m
     """
     seconds = None if budget is None else seconds_of(budget)
-    with _opened() as journal, _progress() as progress:
+    with opened() as journal, shown_progress() as progress:
         report = journal.reindex(
-            full=full, agent=_agent(agent) if agent else None, vectors=not no_vectors, budget=seconds, progress=progress
+            full=full,
+            agent=known_agent(agent) if agent else None,
+            vectors=not no_vectors,
+            budget=seconds,
+            progress=progress,
         )
     if json:
         from agent_journal.render.machine import report_object
@@ -178,6 +188,7 @@ def show(
     full: Full = False,
     tools: Annotated[bool, typer.Option("--tools/--no-tools", help="Tool calls and their results.")] = True,
     thinking: Annotated[bool, typer.Option("--thinking", help="Also what the model thought.")] = False,
+    redact: Redact = None,
     json: Json = False,
 ) -> int:
     """Print a session, or one message and those around it.
@@ -189,16 +200,19 @@ def show(
     Example:
       aj show 9f8e7d6c:12 --context 5
     """
-    with _opened() as journal:
-        stored, ordinal = _named(journal, session)
+    with opened() as journal:
+        stored, ordinal = named_session(journal, session)
         messages = _chosen(journal, stored, ordinal, context)
         clip = None if full else journal.config.search.clip_chars
         command = journal.resume(stored)
+    redactor = redacting(redact, machine=json)
+    if redactor:
+        stored, messages = redactor.conversation(stored, messages)
     named = frozenset([ordinal] if ordinal else [])
     if json:
         from agent_journal.render.machine import shown_object
 
-        put_object(shown_object(stored, messages, command, clip, whole=named, tools=tools))
+        put_object(shown_object(stored, messages, command, clip, whole=named, tools=tools, redactor=redactor))
         return FOUND if messages else NOTHING
     from agent_journal.render.machine import resume_command
     from agent_journal.render.sessions import session_head_lines, transcript_lines
@@ -220,6 +234,7 @@ def sessions(
     cursor: Cursor = None,
     json: Json = False,
     ndjson: Ndjson = False,
+    redact: Redact = None,
     no_refresh: NoRefresh = False,
 ) -> int:
     """List sessions, newest first.
@@ -229,21 +244,25 @@ def sessions(
       aj sessions --here --since 1w
     """
     query = asked(words, filters)
+    from msgspec.structs import replace
+
     from agent_journal.search import Freshness
 
-    with _opened() as journal, _progress() as progress:
+    with opened() as journal, shown_progress() as progress:
         fresh = Freshness() if no_refresh else journal.refresh(progress)
         page = journal.sessions(query, limit or LISTED, cursor=cursor)
     found = FOUND if page.sessions else NOTHING
+    if redactor := redacting(redact, machine=json or ndjson):
+        page = replace(page, sessions=tuple(map(redactor.session, page.sessions)))
     if json or ndjson:
         from agent_journal.render import machine
 
         listed = [machine.listed_session(stored, journal.resume(stored)) for stored in page.sessions]
         if ndjson:
             put_rows(listed)
-            say_object(machine.sessions_facts(page, fresh))
+            say_object(machine.sessions_facts(page, fresh, redactor))
         else:
-            put_object(machine.sessions_object(page, fresh, listed))
+            put_object(machine.sessions_object(page, fresh, listed, redactor))
         return found
     from agent_journal.render.sessions import session_list_lines
     from agent_journal.render.style import look_at
@@ -272,10 +291,12 @@ def resume(
     from agent_journal.render.clean import clean_line
     from agent_journal.render.machine import resume_command, resume_object
 
-    with _opened() as journal:
-        stored, _ = _named(journal, session)
+    with opened() as journal:
+        stored, _ = named_session(journal, session)
         command = journal.resume(stored)
     if command is None:
+        if stored.gone:
+            raise CannotResume("its agent no longer has this session here", "the journal has it whole: aj show")
         raise CannotResume(f"{stored.session.agent} cannot continue a session from outside", "open it in the agent")
     if json:
         put_object(resume_object(stored, command))
@@ -298,13 +319,13 @@ def agents(json: Json = False) -> int:
     """
     from agent_journal.connectors.registry import CONNECTORS
 
-    with _opened() as journal:
+    with opened() as journal:
         known = {agent.agent: agent for agent in journal.agents()}
     pairs = [(c, known[c.agent]) for c in CONNECTORS if c.agent in known]
     if json:
-        from agent_journal.render.machine import SCHEMA_VERSION, agent_object
+        from agent_journal.render.machine import agent_object
 
-        put_object({"schema_version": SCHEMA_VERSION, "agents": [agent_object(c, a) for c, a in pairs]})
+        put_facts(agents=[agent_object(c, a) for c, a in pairs])
         return FOUND
     from agent_journal.render.report import agent_lines
     from agent_journal.render.style import look_at
@@ -326,7 +347,7 @@ def doctor(json: Json = False) -> int:
     Example:
       aj doctor
     """
-    with _opened() as journal:
+    with opened() as journal:
         health = journal.doctor()
     if json:
         from agent_journal.render.machine import report_object
@@ -338,60 +359,6 @@ def doctor(json: Json = False) -> int:
 
         put(health_lines(health, look_at(sys.stdout)))
     return FOUND if health.ok else NOTHING
-
-
-# --- from what was typed to what is meant ---------------------------------------------------------------
-
-
-def _settings() -> Config:
-    from agent_journal.config import load
-    from agent_journal.connectors.registry import SOURCE_KEYS
-
-    return load(os.environ, SOURCE_KEYS)
-
-
-def _opened() -> Journal:
-    from agent_journal.search import Journal
-
-    return Journal.open(_settings())
-
-
-def _progress() -> Any:
-    from agent_journal.render.progress import Progress
-    from agent_journal.render.style import look_at
-
-    return Progress(sys.stderr, width=look_at(sys.stderr).width)
-
-
-def _agent(name: str) -> str:
-    from agent_journal.connectors.registry import BY_NAME, CONNECTORS
-
-    if name not in BY_NAME:
-        known = ", ".join(c.agent for c in CONNECTORS)
-        raise typer.BadParameter(f"no agent is called {name}; known are {known}", param_hint="--agent")
-    return BY_NAME[name].agent
-
-
-def _named(journal: Journal, name: str) -> tuple[StoredSession, int | None]:
-    """The session, and the message if one was named: `3`, `9f8e7d6c`, `9f8e7d6c:12`, `3:12`."""
-    from agent_journal.errors import NoSuchSession
-
-    if _is_hit(name) and journal.exists:
-        key, hit = journal.recall(int(name))
-        return journal.session(key), hit
-    head, _, tail = name.rpartition(":")
-    if not (head and tail.isascii() and tail.isdecimal()):
-        return journal.session(name), None
-    if _is_hit(head) and journal.exists:
-        return journal.session(journal.recall(int(head))[0]), int(tail)
-    try:
-        return journal.session(name), None  # a key whose id is all digits
-    except NoSuchSession:
-        return journal.session(head), int(tail)
-
-
-def _is_hit(name: str) -> bool:
-    return name.isascii() and name.isdecimal() and len(name) <= HIT_DIGITS
 
 
 def _chosen(
@@ -407,3 +374,13 @@ def _chosen(
         count = stored.derived.message_count
         raise NoSuchSession(f"that session has no message {ordinal}; its messages are 1 to {count}")
     return messages
+
+
+# Commands that live in files of their own, in the order of --help.
+app.command()(export)
+app.command("import")(import_)
+app.command()(validate)
+app.command()(stats)
+app.command()(forget)
+app.command()(backup)
+app.command()(restore)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agent_journal.cli_options import Json
-from agent_journal.cli_output import FOUND, put, put_object, say
+from agent_journal.cli_output import FOUND, put, put_facts, say
 
 if TYPE_CHECKING:
     from agent_journal.config import Config, Value
@@ -61,16 +61,7 @@ def show(json: Json = False) -> int:
     loaded = config.load(os.environ, _agents())
     origins = config.origins(loaded)
     if json:
-        from agent_journal.render.machine import SCHEMA_VERSION
-
-        put_object(
-            {
-                "schema_version": SCHEMA_VERSION,
-                "path": str(_path()),
-                "config": config.dump(loaded),
-                "origins": origins,
-            }
-        )
+        put_facts(path=str(_path()), config=config.dump(loaded), origins=origins)
         return FOUND
     for key, origin in origins.items():
         by = "" if origin == "default" else f"  # {clean_line(origin)}"
@@ -89,9 +80,7 @@ def path(json: Json = False) -> int:
     from agent_journal.render.clean import clean_line
 
     if json:
-        from agent_journal.render.machine import SCHEMA_VERSION
-
-        put_object({"schema_version": SCHEMA_VERSION, "path": str(_path()), "exists": _path().exists()})
+        put_facts(path=str(_path()), exists=_path().exists())
     else:
         put([clean_line(str(_path()))])
     return FOUND
@@ -112,9 +101,7 @@ def init(json: Json = False) -> int:
 
     config.init(_path())
     if json:
-        from agent_journal.render.machine import SCHEMA_VERSION
-
-        put_object({"schema_version": SCHEMA_VERSION, "path": str(_path())})
+        put_facts(path=str(_path()))
     else:
         put([f"wrote {clean_line(str(_path()))}"])
     return FOUND
@@ -134,10 +121,7 @@ def get(key: Key, json: Json = False) -> int:
     loaded = config.load(os.environ, _agents())
     value = config.get_value(loaded, key)
     if json:
-        from agent_journal.render.machine import SCHEMA_VERSION
-
-        origin = config.origins(loaded).get(key, "default")
-        put_object({"schema_version": SCHEMA_VERSION, "key": key, "value": value, "origin": origin})
+        put_facts(key=key, value=value, origin=config.origins(loaded).get(key, "default"))
     elif isinstance(value, tuple):
         put(clean_line(item) for item in value)
     else:
@@ -166,10 +150,7 @@ def assign(
     after, loaded = _changed(key, value)
     origin = config.origins(loaded).get(key, "")
     if json:
-        from agent_journal.render.machine import SCHEMA_VERSION
-
-        changed = {"key": key, "before": before, "after": after, "origin": origin, "path": str(_path())}
-        put_object({"schema_version": SCHEMA_VERSION, **changed})
+        put_facts(key=key, before=before, after=after, origin=origin, path=str(_path()))
         return FOUND
     was = "" if before is None else f" (was {_shown(before)})"
     put([f"{key} = {_shown(after)}{was} in {clean_line(str(_path()))}"])

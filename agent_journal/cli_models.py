@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agent_journal.cli_options import Json
-from agent_journal.cli_output import FAILED, FOUND, put, put_object
+from agent_journal.cli_output import FAILED, FOUND, put, put_facts
 
 if TYPE_CHECKING:
     from msgspec import Struct
@@ -36,12 +36,6 @@ def _shelf() -> Shelf:
     return Shelf(load(os.environ, SOURCE_KEYS))
 
 
-def _put_json(**members: object) -> None:
-    from agent_journal.render.machine import SCHEMA_VERSION
-
-    put_object({"schema_version": SCHEMA_VERSION, **members})
-
-
 def _members(value: Struct) -> dict[str, object]:
     from msgspec.structs import asdict
 
@@ -60,7 +54,7 @@ def listing(json: Json = False) -> int:
     """
     entries = _shelf().entries()
     if json:
-        _put_json(models=[_members(entry) for entry in entries])
+        put_facts(models=[_members(entry) for entry in entries])
     elif entries:
         width = max(len(entry.name) for entry in entries)
         put(_entry_line(entry, width) for entry in entries)
@@ -103,7 +97,7 @@ def add(
     added = _shelf().add(path, name)
     card = added.card
     if json:
-        _put_json(model={**_members(card), "origin": added.origin, "folder": str(added.folder)})
+        put_facts(model={**_members(card), "origin": added.origin, "folder": str(added.folder)})
         return FOUND
     pools = "pools by itself" if card.pooling == "none" else f"{card.pooling} pooling"
     facts = (card.model, pools, f"{card.dimensions} dimensions", f"{card.tokens} tokens")
@@ -135,7 +129,7 @@ def use(name: Name, json: Json = False) -> int:
     before = shelf.in_use
     chosen = shelf.use(name, SOURCE_KEYS).card.name
     if json:
-        _put_json(before=before, after=chosen, path=str(shelf.file))
+        put_facts(before=before, after=chosen, path=str(shelf.file))
     elif chosen == before:
         put([f"{chosen} is in use already"])
     else:
@@ -153,7 +147,7 @@ def remove(name: Name, json: Json = False) -> int:
     """
     _shelf().remove(name)
     if json:
-        _put_json(removed=name)
+        put_facts(removed=name)
     else:
         put([f"removed {name}"])
     return FOUND
@@ -172,7 +166,7 @@ def verify(
     """
     verdicts = _shelf().verdicts(name)
     if json:
-        _put_json(models=[_members(verdict) for verdict in verdicts])
+        put_facts(models=[_members(verdict) for verdict in verdicts])
     else:
         put(line for verdict in verdicts for line in _verdict_lines(verdict))
     return FAILED if any(verdict.problems for verdict in verdicts) else FOUND

@@ -15,6 +15,7 @@ import typer
 
 if TYPE_CHECKING:
     from agent_journal.query import Query
+    from agent_journal.redaction import Redactor
 
 
 class Mode(StrEnum):
@@ -45,6 +46,12 @@ Context = Annotated[
 Full = Annotated[bool, typer.Option("--full", help="Whole messages, nothing cut.")]
 Json = Annotated[bool, typer.Option("--json", help="One JSON object (docs/json.md).")]
 Ndjson = Annotated[bool, typer.Option("--ndjson", help="One JSON object a line.")]
+Redact = Annotated[
+    bool | None,
+    typer.Option(
+        "--redact/--no-redact", help="Replace secrets; usual with --json (docs/redaction.md).", show_default=False
+    ),
+]
 NoRefresh = Annotated[bool, typer.Option("--no-refresh", help="Do not look for changed sessions first.")]
 
 Several = list[str] | None
@@ -113,15 +120,16 @@ def filtered(command: Callable[..., int]) -> Callable[..., int]:
     return with_options
 
 
-_TIME = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|h)?")
-_SECONDS = {None: 1, "s": 1, "m": 60, "h": 3600}
+_NUMBER = r"(\d+(?:\.\d+)?)"
+_TIME = re.compile(rf"{_NUMBER}|(?=.)(?:{_NUMBER}\s*h)?\s*(?:{_NUMBER}\s*m)?\s*(?:{_NUMBER}\s*s)?")
+_SECONDS = (1, 3600, 60, 1)  # of each number
 
 
 def seconds_of(text: str) -> float:
     found = _TIME.fullmatch(text.strip().lower())
     if found is None:
-        raise typer.BadParameter(f"{text!r} is no time: give 90s, 5m or 2h", param_hint="--budget")
-    return float(found[1]) * _SECONDS[found[2]]
+        raise typer.BadParameter(f"{text!r} is no time: give 90s, 5m or 1h30m", param_hint="--budget")
+    return sum(float(number or 0) * unit for number, unit in zip(found.groups(), _SECONDS, strict=True))
 
 
 def asked(words: list[str] | None, filters: Filters) -> Query:
@@ -132,3 +140,12 @@ def asked(words: list[str] | None, filters: Filters) -> Query:
     for name, value, negated in filters:
         query = query.with_filter(name, value, negated=negated)
     return query
+
+
+def redacting(wanted: bool | None, *, machine: bool) -> Redactor | None:
+    """What goes to another program is redacted unless told otherwise; what a person reads only if told."""
+    if not (machine if wanted is None else wanted):
+        return None
+    from agent_journal.redaction import Redactor
+
+    return Redactor()

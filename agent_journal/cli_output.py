@@ -23,6 +23,13 @@ def put_object(value: Any) -> None:
     sys.stdout.buffer.flush()
 
 
+def put_facts(**facts: Any) -> None:
+    """The object of a command that has no renderer of its own for programs."""
+    from agent_journal.render.machine import SCHEMA_VERSION
+
+    put_object({"schema_version": SCHEMA_VERSION, **facts})
+
+
 def put_rows(values: Iterable[Any]) -> None:
     """Each as soon as it is known: a reader may stop after the first."""
     for value in values:

@@ -65,6 +65,13 @@ def composed(query: Query, resolver: Resolver, rarity: Rarity, *, loose: bool = 
     return _Composer(dict.fromkeys(PLACES), resolver, rarity, loose).node(query.root)
 
 
+def every_word(query: Query, resolver: Resolver, rarity: Rarity) -> Clause:
+    """All of the query's topical words and phrases, anywhere in a message."""
+    composer = _Composer(dict.fromkeys(PLACES), resolver, rarity)
+    every = [w for w in query.words() if not (isinstance(w, Word) and w.text.lower() in words.STOPWORDS)]
+    return _all(composer.node(w) for w in every or query.words())
+
+
 def places_of(query: Query) -> Roles:
     """Where words of the query may stand, as far as that holds for all of them."""
     if query.root is None or isinstance(query.root, (Word, Phrase, Or)):
@@ -291,12 +298,7 @@ class _Composer:
         return Clause.term_query(SCHEMA, "agent", agent)
 
     def _by_project(self, item: Filter) -> Clause:
-        """The name, or whole words of it: project:shop finds shop and shop-admin."""
-        value = item.value.lower()
-        if "*" in value:
-            return _matching("project", value)
-        _check("project", value)
-        return Clause.regex_query(SCHEMA, "project", rf"(.*[^a-z0-9])?{re.escape(value)}([^a-z0-9].*)?")
+        return Clause.regex_query(SCHEMA, "project", project_pattern(item.value))
 
     def _by_model(self, item: Filter) -> Clause:
         """Any part of the name: model:opus."""
@@ -343,7 +345,20 @@ def _matching(field: str, value: str) -> Clause:
     if "*" not in value:
         return Clause.term_query(SCHEMA, field, value)
     _check(field, value)
-    return Clause.regex_query(SCHEMA, field, ".*".join(re.escape(part) for part in value.split("*")))
+    return Clause.regex_query(SCHEMA, field, _starred(value))
+
+
+def _starred(value: str) -> str:
+    return ".*".join(re.escape(part) for part in value.split("*"))
+
+
+def project_pattern(value: str) -> str:
+    """The name in lower case, or whole words of it: project:shop finds shop and shop-admin."""
+    value = value.lower()
+    _check("project", value)
+    if "*" in value:
+        return _starred(value)
+    return rf"(.*[^a-z0-9])?{re.escape(value)}([^a-z0-9].*)?"
 
 
 def _check(field: str, value: str) -> None:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from agent_journal.errors import BadConfig, JournalUnwritable
+from agent_journal.workplace import private
 
 _BOM = "\ufeff"  # Windows editors begin UTF-8 files with it; TOML does not allow it
 
@@ -287,8 +288,7 @@ def _make_folder(folder: Path) -> None:
 
 
 def _create(path: Path, content: bytes) -> None:
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with open(handle, "wb") as file:
+    with open(path, "xb", opener=private) as file:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())

@@ -137,7 +137,7 @@ TABLES = {
     "index": "What is searchable and what it costs.",
     "index.vector": "Search by meaning: the model that turns texts into vectors. All of it runs on this machine.",
     "search": "How `aj search` answers when not told otherwise.",
-    "export": "How exports are written (to come: these settings do nothing yet).",
+    "export": "How `aj export` writes when not told otherwise.",
 }
 OLD_NAMES = {"index.lucene_ram_buffer_mb": "index.writer_memory_mb"}
 

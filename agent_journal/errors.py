@@ -10,8 +10,13 @@ JournalError
 ├── JournalUnwritable   no permission, read-only folder, full disk
 ├── JournalTooNew       written by a later version
 ├── NoJournal           nothing was indexed yet
+├── BadExchange         a file to import or validate that is damaged, or of another kind
+├── CannotExport        nothing was chosen, the target is in the way or cannot be written
 ├── BadModel            a folder that holds no usable embedding model; says what is missing
 ├── NoSuchModel         a name that no model on this machine has
+├── BadBackup           an archive that is no whole backup of a journal
+├── CannotBackUp        the archive cannot be written, or is there already
+├── JournalExists       a backup would replace a journal
 └── JournalCorrupt      journal.db is damaged; says what can be rebuilt
 """
 
@@ -67,6 +72,14 @@ class NoJournal(JournalError):
     kind = "no_journal"
 
 
+class BadExchange(JournalError):
+    kind = "bad_exchange"
+
+
+class CannotExport(JournalError):
+    kind = "cannot_export"
+
+
 class BadModel(JournalError):
     kind = "bad_model"
 
@@ -75,7 +88,23 @@ class NoSuchModel(JournalError):
     kind = "no_such_model"
 
 
+class BadBackup(JournalError):
+    kind = "bad_backup"
+
+
+class CannotBackUp(JournalError):
+    kind = "cannot_backup"
+
+
+class JournalExists(JournalError):
+    kind = "journal_exists"
+
+
 FULL_DISK = ("no space left", "os error 28", "storagefull", "disk is full", "disk full")
+
+
+def unreadable_model(path: object, error: OSError) -> BadModel:
+    return BadModel(f"{path} cannot be read: {error.strerror or error}")
 
 
 def unwritable(folder: object, error: Exception) -> JournalUnwritable:

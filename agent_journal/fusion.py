@@ -12,13 +12,18 @@ bench/README.md says what each gained, and on which queries.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 MEANING = 15.0  # points of the word index for one deviation
 USUAL_PEAK = 4.0  # deviations of the nearest text, at which meaning counts in full
 LEAST_PEAK, MOST_PEAK = 0.3, 1.6
 USUAL_BEST = 80.0  # points of the best message, at which words count in full; more count for more
 FULL_COVER = 2.6  # best score over the rarity of what was asked; questions that share words are above, others below
+
+# A message that holds all the words is worth at least so much of what the nearest one is worth by its meaning: who asks
+# for one word or two wants to see them, and a rare one in a tool's output scores few points.
+HELD = {1: 4.0, 2: 2.0, 3: 1.0}
+HELD_MANY = 0.5
 
 
 def trust(best: float, rarity: float) -> float:
@@ -32,9 +37,31 @@ def peak(strongest: float) -> float:
 
 
 def fused(
-    words: Mapping[int, float], strengths: Mapping[int, float], rarity: float, familiar: float = 1.0
+    words: Mapping[int, float], strengths: Mapping[int, float], rarity: float, familiar: float = 1.0, held: int = 0
 ) -> dict[int, float]:
-    """Message -> score, over all of both. `familiar`: how much of the query the model knows, 0 to 1."""
-    said = trust(max(words.values(), default=0.0), rarity)
-    meant = MEANING * peak(max(strengths.values(), default=0.0)) * familiar
+    """Message -> score, over all of both. `familiar`: how much of the query the model knows, 0 to 1. `held`: how many
+    words were asked for, if a message holds them all."""
+    best, strongest = max(words.values(), default=0.0), max(strengths.values(), default=0.0)
+    said, meant = trust(best, rarity), MEANING * peak(strongest) * familiar
+    if held and best > 0:
+        said = max(said, HELD.get(held, HELD_MANY) * meant * strongest / best)
     return {m: said * words.get(m, 0.0) + meant * strengths.get(m, 0.0) for m in {**words, **strengths}}
+
+
+def holders_first(
+    scores: Mapping[int, float], sessions: Mapping[int, int], holding: Collection[int]
+) -> dict[int, float]:
+    """The same scores; within a session, those that hold all the words have the best of them.
+
+    Which session comes first is decided by both kinds of evidence. Inside of one all messages are about the same, and
+    nearness tells little: what was asked for word by word is likelier where all the words are. Of 71 real queries 38
+    then have their message first, not 36 (keywords: 11 of 14, as by words alone, not 9), and no figure falls; nDCG@10
+    on LoCoMo is .523, not .520. Only for the best by their words: with all that hold them it is 37 of 71, for a long
+    output of a tool holds any words.
+    """
+    found = dict(scores)
+    for session in {sessions[m] for m in holding}:
+        here = [m for m in scores if sessions[m] == session]
+        order = sorted(here, key=lambda m: (m not in holding, -scores[m], m))
+        found.update(zip(order, sorted(map(scores.__getitem__, here), reverse=True), strict=True))
+    return found

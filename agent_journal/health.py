@@ -15,6 +15,8 @@ from agent_journal.config import model_folders
 from agent_journal.connectors.base import Connector, readable
 from agent_journal.connectors.registry import CONNECTORS
 from agent_journal.errors import JournalError
+from agent_journal.index.forgotten import KIND as FORGOTTEN
+from agent_journal.index.forgotten import pending
 from agent_journal.index.lexical import Indexed, Lexical
 from agent_journal.index.scan import Look, Scan, scan
 from agent_journal.index.store import SourceRow, Store
@@ -114,6 +116,7 @@ def _agent(connector: Connector, found: Scan, rows: list[SourceRow], store: Stor
     here = [row for row in present if (row.home, row.path) in found_now]
     blank = [(readable(row.path), "no messages in it") for row in here if row.status == "empty"]
     unlisted = [(readable(str(path)), f"cannot be listed: {why}") for path, why in discovery.unlisted]
+    forgotten = [(readable(row.path), "forgotten: aj forget --list") for row in here if row.status == FORGOTTEN]
     private = [(readable(row.path), "excluded by index.exclude") for row in here if row.status == "excluded"]
     return AgentHealth(
         agent=connector.agent,
@@ -131,7 +134,7 @@ def _agent(connector: Connector, found: Scan, rows: list[SourceRow], store: Stor
         bad_lines=sum(row.bad_lines for row in rows),
         skipped=dict(skipped.most_common()),
         problems=(*unlisted, *_problems(here)),
-        passed=(*blank, *((readable(str(path)), why) for path, why in discovery.passed), *private),
+        passed=(*blank, *((readable(str(path)), why) for path, why in discovery.passed), *private, *forgotten),
     )
 
 
@@ -156,6 +159,14 @@ def _checks(store: Store | None, options: Indexed) -> Iterator[Check]:
     except JournalError as error:
         damage = error.message
     yield "journal.db", not damage, damage or "whole"
+    if pending(store):
+        yield "forgetting", False, "not ended; what was forgotten may still be in its files: run aj reindex"
+    if untimed := store.number("SELECT count(*) FROM session WHERE started_us IS NULL"):
+        yield (
+            "times",
+            True,
+            f"{untimed:,} sessions whose messages tell none; listed last, not found by since: and until:",
+        )
     lexical, why = Lexical.open(store, options)
     if lexical is None:
         yield "word index", False, f"{why}; the next search or reindex rebuilds it"

@@ -1,4 +1,7 @@
-"""One query against the vectors, and its answer joined with that of the word index."""
+"""One query against the vectors, and its answer joined with that of the word index.
+
+Opens and loads nothing (see semantics.py), and what each kind of evidence is worth is fusion.py's to say.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from numpy.typing import NDArray
 
 from agent_journal.answer import Parts, Snippet
 from agent_journal.compose import WEIGHTS
-from agent_journal.fusion import fused
+from agent_journal.fusion import fused, holders_first
 from agent_journal.index import embedding, words
 from agent_journal.index.embed import Embedder
 from agent_journal.index.meaning import Meaning
@@ -23,6 +26,7 @@ from agent_journal.snippet import best_place
 
 NEAREST = 300  # pieces of text that are looked at
 MOST_NEAR = 200  # messages that meaning alone may bring in
+BEST = 10  # messages by their words that are asked whether they hold all of them
 FLOOR = 2.0  # deviations above the usual; nearer ones than that exist for every query
 KNOWN_SHARE = 0.5  # of the query's words must be words: to nonsense everything is equally near, and something nearest
 MASKABLE = 20_000  # messages a filter may leave to be marked before the search; above, hits are filtered as they come
@@ -39,7 +43,7 @@ def question(lookup: Lookup) -> str:
 def understood(lookup: Lookup, embedder: Embedder) -> bool:
     topical = _topical(lookup)
     known = [text for text in topical if _known(lookup, text) or embedder.knows(text)]
-    return len(known) >= max(1, KNOWN_SHARE * len(topical))
+    return len(known) >= max(1, KNOWN_SHARE * len(topical)) and max(map(len, topical), default=0) > 1
 
 
 def familiar(lookup: Lookup, embedder: Embedder) -> float:
@@ -49,7 +53,8 @@ def familiar(lookup: Lookup, embedder: Embedder) -> float:
 
 
 def _topical(lookup: Lookup) -> list[str]:
-    every = [part for w in lookup.query.words() for part in w.text.split()]
+    parts = [part for w in lookup.query.words() for part in w.text.split()]
+    every = [part for part in parts if any(map(str.isalnum, part))]
     return [word for word in map(words.bare, every) if word.lower() not in words.STOPWORDS] or every
 
 
@@ -64,6 +69,7 @@ class Hybrid:
         self.meaning = meaning
         self.embedder = embedder
         self.mode = mode
+        self.vector = embedder.embed_query(question(lookup))
 
     def page(self, page: Page, limit: int) -> Found:
         """The head of the answer is ranked by both kinds of evidence; below it, the word index goes on alone."""
@@ -98,7 +104,13 @@ class Hybrid:
             return of(strengths)
         if not self.embedder.is_semantic:  # words that look alike come after words that are the same
             return of(points) + of({m: s for m, s in strengths.items() if m not in points})
-        return of(fused(points, strengths, self._rarity(), familiar(self.lookup, self.embedder)))
+        best = sorted(points, key=lambda m: -points[m])[:BEST]
+        holding = self.lookup.holding(best)
+        held = len(_topical(self.lookup)) if holding else 0
+        scores = fused(points, strengths, self._rarity(), familiar(self.lookup, self.embedder), held)
+        if held == 1:  # who asks for one word that is there wants every message that holds it first
+            return of({m: scores[m] for m in points}) + of({m: s for m, s in scores.items() if m not in points})
+        return of(holders_first(scores, sessions, holding))
 
     def _rarity(self) -> float:
         """Of all the query's words together."""
@@ -109,7 +121,6 @@ class Hybrid:
 
     def _near(self, seq: int) -> tuple[list[Candidate], dict[int, float], dict[int, float]]:
         """Messages that meaning brings in, with their cosines and strengths."""
-        self.vector = self.embedder.embed_query(question(self.lookup))
         mask = self._mask(seq)
         self.usual = self.meaning.usual(self.vector, mask)
         if not understood(self.lookup, self.embedder):

@@ -1,4 +1,4 @@
-"""One query against one state of the word index: candidates, totals, and why each was found."""
+"""One query against one state of the word index: candidates, totals, and why each was found. Knows no vectors."""
 
 from __future__ import annotations
 
@@ -54,7 +54,8 @@ class Lookup:
         return math.log(1 + (documents - holding + 0.5) / (holding + 0.5))
 
     def page(self, page: Page, limit: int, *, recent: bool) -> Found:
-        clause = compose.seen_by(self.clause, page.seq or self.lexical.reached)
+        seq = page.seq or self.lexical.reached
+        clause = compose.seen_by(self.clause, seq)
         # Without words there is nothing to rank by.
         recent = recent or not self.query.words()
         if recent:
@@ -62,8 +63,8 @@ class Lookup:
             candidates, total = self._candidates(result), _count(result)
         else:
             candidates, total = self._ranked(clause, page.offset, limit)
-        sessions, exact = self._session_total(clause) if total else (0, True)
-        return Found(candidates, total, sessions, exact)
+        sessions, exact = self.session_rows(seq) if total else ([], True)
+        return Found(candidates, total, len(sessions), exact)
 
     def _ranked(self, clause: tantivy.Query, offset: int, limit: int) -> tuple[list[Candidate], int]:
         """Block by block, so that a page far down needs only its own blocks."""
@@ -102,6 +103,11 @@ class Lookup:
         """Those of some messages that have words of the query, with what these are worth."""
         return self._among(compose.seen_by(self.clause, seq), messages)
 
+    def holding(self, messages: Sequence[int]) -> frozenset[int]:
+        """Those of some messages that hold every word of the query."""
+        found = self._among(compose.every_word(self.query, self.resolver, self.rarity), messages)
+        return frozenset(candidate.message for candidate in found)
+
     def allowed(self, messages: Sequence[int], seq: int) -> list[Candidate]:
         """Those of some messages that may be shown: documents of the index that the filters and quotes let pass."""
         return self._among(compose.seen_by(self.scope, seq), messages)
@@ -137,12 +143,8 @@ class Lookup:
             for number, session, score in zip(ids, sessions, keys, strict=True)
         ]
 
-    def _session_total(self, clause: tantivy.Query) -> tuple[int, bool]:
-        buckets, others = self._buckets(clause, SESSION_CAP)
-        return len(buckets), not others
-
     def session_rows(self, seq: int) -> tuple[list[int], bool]:
-        """(sessions that hold words of the query, whether that is all of them)"""
+        """(Sessions that hold words of the query, whether that is all of them.)"""
         buckets, others = self._buckets(compose.seen_by(self.clause, seq), SESSION_CAP)
         return buckets, not others
 
@@ -156,6 +158,12 @@ class Lookup:
         rows, _ = self._buckets(self.clause, 65_000)
         asked, unwanted = self._sessions("session"), self._sessions("-session")
         return [row for row in rows if row not in unwanted and (not asked or row in asked)]
+
+    def messages(self) -> list[int]:
+        """Every message that fits: one of its copies."""
+        total = _count(self.searcher.search(self.clause, 1, True))
+        found = self.searcher.search(self.clause, max(total, 1), False)
+        return [candidate.message for candidate in self._candidates(found)]
 
     # --- why ---------------------------------------------------------------------------------------------
 

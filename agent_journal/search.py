@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
 
@@ -20,11 +21,12 @@ from agent_journal.answer import Answer, Coverage, Match, Parts, Place, Totals
 from agent_journal.config import Config, home_folder, model_folders
 from agent_journal.config_keys import VECTORS_OFF
 from agent_journal.connectors.registry import BY_AGENT, BY_NAME, CONNECTORS
-from agent_journal.errors import JournalBusy, NoJournal, NoSuchSession
+from agent_journal.errors import BadModel, JournalBusy, NoJournal, NoSuchSession
+from agent_journal.index.forgotten import pending
 from agent_journal.index.lexical import DamagedIndex, Lexical, reading
 from agent_journal.index.lock import writing
 from agent_journal.index.scan import Look, Scan, scan
-from agent_journal.index.store import Copy, Store
+from agent_journal.index.store import LAST, Copy, Store
 from agent_journal.index.sync import Progress, Sync, SyncReport, indexed
 from agent_journal.lookup import Found, Lookup
 from agent_journal.query import Query
@@ -34,14 +36,17 @@ from agent_journal.session import Resume, StoredMessage, StoredSession
 if TYPE_CHECKING:
     from agent_journal.health import AgentHealth, Health
     from agent_journal.hybrid import Hybrid
+    from agent_journal.redaction import Redactor
     from agent_journal.semantics import Semantics
+    from agent_journal.statistics import Statistics
 
 FIRST_RUN_SECONDS = 20.0  # a first search answers after this with what it has: the newest sessions
 REFRESH_SECONDS = 0.4  # a later search takes in what fits; the rest is `aj reindex`
 PATIENCE_SECONDS = 3.0  # how long reindex waits for a search that is refreshing
-LAST = "last_search.json"
 NOT_CAUGHT_UP = "what was read last is not searchable yet: aj reindex"
+ONLY_TOOLS = "tools, thinking and titles are searched by words"
 ONLY_NAMES = "only filters, names or patterns were asked for"
+ONLY_SIGNS = "no letter or digit was asked for, and signs are not searched"
 BY_DATE = "sorted by date"
 
 T = TypeVar("T")
@@ -66,6 +71,13 @@ class Asked(Struct, frozen=True):
     lookup: Lookup
     hybrid: Hybrid | None
     parts: Mapping[int, Parts]
+    redactor: Redactor | None = None
+
+    def message(self, message: StoredMessage) -> StoredMessage:
+        return self.redactor.message(message) if self.redactor else message
+
+    def session(self, session: StoredSession) -> StoredSession:
+        return self.redactor.session(session) if self.redactor else session
 
 
 class Journal:
@@ -139,6 +151,8 @@ class Journal:
             done, name, why = semantics.embed(self.store, self.config, folders, progress, budget, check=check)
         except JournalBusy:
             return structs.replace(report, notes=(*report.notes, "another aj is embedding: left to it"))
+        except BadModel as error:
+            return structs.replace(report, notes=(*report.notes, error.message))
         seconds = report.seconds + done.seconds
         notes = (*report.notes, why) if why else report.notes
         return structs.replace(report, embedder=name, embedding=done, seconds=seconds, notes=notes)
@@ -165,7 +179,26 @@ class Journal:
             if found is not None:
                 return run.run(found, connectors, budget)
             look = Look(self.config, self.environ, self.home, full=full)
-            return run.run(scan(self._store, connectors, look), connectors, budget, look)
+            report = run.run(scan(self._store, connectors, look), connectors, budget, look)
+            return self._forgotten(self._store, report, progress) if budget is None else report
+
+    def _forgotten(self, store: Store, report: SyncReport, progress: Progress | None) -> SyncReport:
+        """End a removal that was begun and died."""
+        if not pending(store):
+            return report
+        from agent_journal.index.forget import complete
+
+        left = complete(store, self.config, progress)
+        return structs.replace(report, notes=(*report.notes, *left))
+
+    @contextmanager
+    def taking_in(self) -> Iterator[tuple[Store, Callable[[], None]]]:
+        """The store for writing, and what lets the word index follow."""
+        Store.make_folder(self.folder)
+        with writing(self.folder, PATIENCE_SECONDS):
+            self.close()
+            self._store = Store.create(self.folder)
+            yield self._store, Sync(self._store, self.config).follow
 
     def refresh(self, progress: Progress | None = None) -> Freshness:
         """Take in what fits a small budget. A first run has a larger one; a busy journal is left as it is."""
@@ -225,23 +258,26 @@ class Journal:
         context: int | None = None,
         sort: str = "relevance",
         refresh: bool = True,
+        redactor: Redactor | None = None,
         progress: Progress | None = None,
     ) -> Answer:
+        """`redactor`: what leaves for another program goes through it first."""
         query = language.parse(query) if isinstance(query, str) else query
         fresh = self.refresh(progress) if refresh else self._as_it_is()
         started = time.perf_counter()
         limit = limit or self.config.search.max_results
-        question = f"{language.format(query)}\0{sort}\0{mode or self.config.search.default_mode}"
-        page = paging.read(cursor, question)
         wanted = mode or self.config.search.default_mode
+        question = f"{language.format(query)}\0{sort}\0{wanted}"
+        page = paging.read(cursor, question)
         lookup, (found, hybrid, why), notes = self._asked(
             query, lambda asked: self._found(asked, _pinned(page, asked), limit, wanted, recent=sort == "recent")
         )
         page = _pinned(page, lookup)
         around = self.config.search.default_context if context is None else context
-        matches = self._matches(Asked(lookup, hybrid, found.parts), found.candidates, page.offset, around)
+        with self.store.snapshot():  # or what another process forgets meanwhile would look like damage
+            matches = self._matches(Asked(lookup, hybrid, found.parts, redactor), found.candidates, page.offset, around)
+            sessions, messages = self.store.counts()
         end = page.offset + len(found.candidates)
-        sessions, messages = self.store.counts()
         embedded = min(1.0, hybrid.meaning.messages / messages) if hybrid and messages else 0.0
         return Answer(
             query=query,
@@ -264,15 +300,24 @@ class Journal:
         if mode == "lexical" or recent or not lookup.query.words():
             why = "" if mode == "lexical" else BY_DATE if recent else ONLY_NAMES
             return lookup.page(page, limit, recent=recent), None, why
+        if not any(map(str.isalnum, "".join(word.text for word in lookup.query.words()))):
+            return lookup.page(page, limit, recent=False), None, ONLY_SIGNS
         if not self.config.vector.enabled:
             return lookup.page(page, limit, recent=False), None, VECTORS_OFF
         from agent_journal.hybrid import Hybrid, question
 
         means = self._means()
         if means.embedder is None or means.meaning is None or not question(lookup):
-            return lookup.page(page, limit, recent=False), None, means.why or ONLY_NAMES
-        hybrid = Hybrid(lookup, means.meaning, means.embedder, mode)
-        return hybrid.page(page, limit), hybrid, means.why
+            return (
+                lookup.page(page, limit, recent=False),
+                None,
+                means.why or (ONLY_NAMES if "text" in lookup.places else ONLY_TOOLS),
+            )
+        try:
+            hybrid = Hybrid(lookup, means.meaning, means.embedder, mode)
+            return hybrid.page(page, limit), hybrid, means.why
+        except BadModel as error:  # it may fail on one text and not on others
+            return lookup.page(page, limit, recent=False), None, error.message
 
     def _means(self) -> Semantics:
         """Opened once; what another process embeds meanwhile is seen by the next Journal."""
@@ -312,12 +357,13 @@ class Journal:
     def _match(
         self, asked: Asked, rank: int, candidate: Candidate, shown: Copy, places: Sequence[Copy], around: int
     ) -> Match:
-        message, session = self.store.message(shown.message), self.store.session(shown.session)
+        stored, session = self.store.message(shown.message), asked.session(self.store.session(shown.session))
+        message = asked.message(stored)
         parts = asked.parts.get(candidate.message, Parts(candidate.score))
         where, snippet = asked.lookup.excerpt(message, session)
         if asked.hybrid and not parts.words:
             where, snippet = message.message.role.value, asked.hybrid.excerpt(message, session)
-        before, after = self.store.context(message, around)
+        before, after = (tuple(map(asked.message, side)) for side in self.store.context(stored, around))
         return Match(
             rank=rank,
             score=candidate.score,
@@ -346,17 +392,39 @@ class Journal:
             fresh = self._as_it_is()
             _, rows, notes = self._asked(query, Lookup.sessions)
             notes = (*fresh.notes, *notes)
-        total, found = self.store.newest_sessions(limit, page.offset, rows)
+        with self.store.snapshot():
+            total, found = self.store.newest_sessions(limit, page.offset, rows)
         end = page.offset + len(found)
         following = paging.written(paging.Page(end), question) if end < total else None
         return SessionList(total, tuple(found), following, notes)
 
+    def session_rows(self, query: Query | None = None) -> list[int] | None:
+        """Rows of the sessions with at least one message that fits; None for all of them."""
+        if query is None or query.is_empty:
+            return self.store.open_sessions(self.config.index.exclude)
+        self._as_it_is()
+        return self._asked(query, Lookup.sessions)[1]
+
+    def statistics(self, query: Query | str = "") -> Statistics:
+        """What the messages that fit add up to."""
+        from agent_journal.tallying import tallied
+
+        query = language.parse(query) if isinstance(query, str) else query
+        if query.is_empty:
+            return tallied(self.store, self.store.open_sessions(self.config.index.exclude))
+        fresh = self._as_it_is()
+        _, (rows, messages), notes = self._asked(query, lambda asked: (asked.sessions(), asked.messages()))
+        found = tallied(self.store, rows, self.store.digests(messages))
+        return structs.replace(found, notes=(*fresh.notes, *notes))
+
     def session(self, name: str) -> StoredSession:
         """By key, id, slug, or the beginning of one that fits only one."""
-        return self.store.find(name)
+        with self.store.snapshot():
+            return self.store.find(name)
 
     def messages(self, session: StoredSession, first: int = 1, last: int | None = None) -> list[StoredMessage]:
-        return self.store.messages(session.row, first, last)
+        with self.store.snapshot():
+            return self.store.messages(session.row, first, last)
 
     def resume(self, session: StoredSession) -> Resume | None:
         """None where its agent cannot go on with it, or no longer has it."""

@@ -1,4 +1,4 @@
-"""Which embedder and which vectors an answer is drawn from, and why not others. A fallback is chosen here and shown."""
+"""Which embedder and which vectors answer, and why not others: a fallback is named here. Ranks nothing."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from agent_journal.index.store import Store
 from agent_journal.index.sync import EmbeddingReport, Progress
 
 NOTHING_YET = "nothing is embedded yet: aj reindex"
+OTHERS_ONLY = "the vectors are of other settings or of another state of the journal, or damaged: aj reindex"
 
 
 class Semantics(Struct, frozen=True):
@@ -40,14 +41,15 @@ def opened(store: Store, config: Config, folders: Sequence[Path]) -> Semantics:
     loaded = load_embedder(config.vector, folders)
     if loaded.embedder is None:
         return Semantics(None, None, loaded.why)
-    meaning = _meaning(store, config, loaded.embedder)
+    meaning, _ = _opened(store, config, loaded.embedder.mark, loaded.embedder.dimensions)
     if meaning is not None and meaning.state.complete:
         return Semantics(loaded.embedder, meaning, loaded.why)
     older = _older(store, config, folders, loaded.embedder.mark)
-    if older is not None and (meaning is None or older.meaning.messages > meaning.messages):
-        return Semantics(older.embedder, older.meaning, f"{loaded.embedder.name} is not through yet: aj reindex")
+    if older is not None and (meaning is None or older[1].messages > meaning.messages):
+        return Semantics(*older, loaded.why or f"{loaded.embedder.name} is not through yet: aj reindex")
     if meaning is None or not meaning.messages:
-        return Semantics(None, None, loaded.why or NOTHING_YET)
+        made = meaning is None or meaning.vectors.count  # by other settings, or before the file was damaged
+        return Semantics(None, None, loaded.why or (OTHERS_ONLY if made else NOTHING_YET))
     return Semantics(loaded.embedder, meaning, loaded.why)
 
 
@@ -58,10 +60,10 @@ def examined(store: Store, config: Config, folders: Sequence[Path]) -> tuple[boo
     loaded = load_embedder(config.vector, folders)
     if loaded.embedder is None:
         return False, loaded.why, 0.0
-    embedder, precision, total = loaded.embedder, config.index.vector_precision, store.counts()[1]
-    if folder_of(store, embedder.mark, precision).name not in kept_marks(store):
+    embedder, total = loaded.embedder, store.counts()[1]
+    if folder_of(store, embedder.mark, config.index.vector_precision).name not in kept_marks(store):
         return not loaded.why, loaded.why or f"nothing is embedded by {embedder.name} yet: aj reindex", 0.0
-    meaning, why = Meaning.open(store, embedder.mark, embedder.dimensions, precision, embedded(config))
+    meaning, why = _opened(store, config, embedder.mark, embedder.dimensions)
     if meaning is None or why:
         return False, f"{why}: aj reindex makes them anew", 0.0
     if damage := meaning.vectors.check():
@@ -73,27 +75,21 @@ def examined(store: Store, config: Config, folders: Sequence[Path]) -> tuple[boo
     return not loaded.why, said, meaning.messages / total if total else 0.0
 
 
-class _Older(Struct, frozen=True):
-    embedder: Embedder
-    meaning: Meaning
-
-
-def _older(store: Store, config: Config, folders: Sequence[Path], but: str) -> _Older | None:
+def _older(store: Store, config: Config, folders: Sequence[Path], but: str) -> tuple[Embedder, Meaning] | None:
     kept = set(kept_marks(store))
     for model in available(folders):
-        if model.mark == but or f"{model.mark}-{config.index.vector_precision}" not in kept:
-            continue
         with suppress(BadModel):
+            if model.mark == but or f"{model.mark}-{config.index.vector_precision}" not in kept:
+                continue
             embedder = OnnxEmbedder(model, config.vector.threads)
-            meaning = _meaning(store, config, embedder)
+            meaning, _ = _opened(store, config, embedder.mark, embedder.dimensions)
             if meaning is not None and meaning.messages:
-                return _Older(embedder, meaning)
+                return embedder, meaning
     return None
 
 
-def _meaning(store: Store, config: Config, embedder: Embedder) -> Meaning | None:
-    precision = config.index.vector_precision
-    return Meaning.open(store, embedder.mark, embedder.dimensions, precision, embedded(config))[0]
+def _opened(store: Store, config: Config, mark: str, dimensions: int) -> tuple[Meaning | None, str]:
+    return Meaning.open(store, mark, dimensions, config.index.vector_precision, embedded(config))
 
 
 def embed(
@@ -114,15 +110,14 @@ def embed(
     loaded = load_embedder(config.vector, folders)
     if loaded.embedder is None:
         return EmbeddingReport(), "", loaded.why
-    embedder, options, precision = loaded.embedder, embedded(config), config.index.vector_precision
+    embedder, precision = loaded.embedder, config.index.vector_precision
     Store.make_folder(store.folder / "vectors")
     with writing(store.folder / "vectors", 0.0):
-        meaning, _ = Meaning.open(store, embedder.mark, embedder.dimensions, precision, options)
+        meaning, _ = _opened(store, config, embedder.mark, embedder.dimensions)
         if meaning is None or (check and meaning.vectors.check()):
-            meaning = Meaning.create(store, embedder.mark, embedder.dimensions, precision, options)
-        work = Embedding(meaning, store, embedder, options)
+            meaning = Meaning.create(store, embedder.mark, embedder.dimensions, precision, embedded(config))
         shown = (lambda done, total: progress("embedding", done, total, "")) if progress else None
-        report = work.run(shown, budget_seconds)
+        report = Embedding(meaning, store, embedder).run(shown, budget_seconds)
         if meaning.state.complete and not loaded.why:
             _forget_others(store, folder_of(store, embedder.mark, precision))
     return report, embedder.name, loaded.why
@@ -134,10 +129,9 @@ def _is_done(store: Store, config: Config, folders: Sequence[Path], check: bool)
         return True
     try:
         model = find(config.vector.model, folders)
+        meaning, _ = _opened(store, config, model.mark, model.card.dimensions)
     except (BadModel, NoSuchModel):
         return False  # what stands in for it, and why, is load_embedder's to say
-    precision = config.index.vector_precision
-    meaning, _ = Meaning.open(store, model.mark, model.card.dimensions, precision, embedded(config))
     if meaning is None or not meaning.state.complete or meaning.state.reached < store.seq:
         return False
     return not (check and meaning.vectors.check())

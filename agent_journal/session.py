@@ -222,6 +222,7 @@ class Transcript(Struct, frozen=True):
 
 
 TITLE_CHARS = 80
+TIME_OF_FILE = "time_of_file"  # in Session.extensions: when its file was written, where no message tells a time
 
 
 def project_name(workspace: str | None) -> str:
@@ -301,10 +302,10 @@ _TOOL_TYPES = {
     ToolType.SEARCH: "grep glob find websearch webfetch search ripgrep rg toolsearch fetch codesearch "
     "searchfilecontent googlewebsearch grepsearch codebasesearch filesearch globfilesearch",
     ToolType.SHELL: "bash execute runcommand shell powershell runshellcommand localshell execcommand "
-    "shellcommand bashoutput killshell readbash writebash stopbash writestdin runterminalcmd "
+    "shellcommand exec bashoutput killshell readbash writebash stopbash writestdin runterminalcmd "
     "runterminalcommandv2",
     ToolType.TASK: "todowrite todoread taskmanager task agent taskcreate taskupdate tasklist taskget "
-    "taskoutput taskstop updatetodo updateplan sql taskv2",
+    "taskoutput taskstop writetodos spawnagent waitagent updatetodo updateplan sql taskv2",
     ToolType.GENERIC: "exitplanmode enterplanmode askuserquestion askuser skill slashcommand reportintent "
     "listmcpresources readmcpresource sendmessage",
 }
@@ -336,6 +337,16 @@ class StoredMessage(Struct, frozen=True):
     ordinal: int  # 1-based, in file order, never renumbered
     message: Message
     vanished: bool  # stored earlier, no longer in its source
+
+
+class Account(Struct, frozen=True):
+    """A session as it is given away: what is left of it after paring and redaction."""
+
+    session: Session
+    derived: Derived  # of the whole session, whatever was left out of the messages
+    messages: tuple[Message, ...]
+    ordinals: tuple[int, ...]  # of the messages, as `aj show` counts them
+    resumable: bool = False  # its agent can go on with it, here
 
 
 class Resume(Struct, frozen=True):

@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from agent_journal.config import Config, config_path, model_folders, set_value
 from agent_journal.errors import BadModel, NoSuchModel
 from agent_journal.index import model
 from agent_journal.index.model import Model
+from agent_journal.index.model_folder import Card
 from agent_journal.index.trial import vector_length
 
 KEY = "index.vector.model"
@@ -45,23 +48,18 @@ class Shelf:
         self.folders = model_folders(config, environ)
         self.file = config_path(environ)
 
-    @property
+    @cached_property
     def in_use(self) -> str:
         """The name that is asked for; "" if it is the bundled model's and there is none."""
-        own = model.bundled()
-        asked = self.config.vector.model
-        is_own = asked.casefold() in ("", model.BUNDLED) or (own and asked.casefold() == own.card.name.casefold())
-        return (own.card.name if own else "") if is_own else asked
+        asked, own = self.config.vector.model, model.bundled()
+        if not model.means_bundled(asked):
+            return asked
+        return own.card.name if own else ""
 
     def entries(self) -> list[Entry]:
         found = [self._entry(one) for one in model.surveyed(self.folders)]
         names = {entry.name.casefold() for entry in found}
-        found += [
-            Entry(card.name, "known", dimensions=card.dimensions, tokens=card.tokens, licence=card.licence,
-                  source=card.source)
-            for card in model.known()
-            if card.name.casefold() not in names
-        ]  # fmt: skip
+        found += [_described(card, "known") for card in model.known() if card.name.casefold() not in names]
         if self.in_use and self.in_use.casefold() not in names:
             found.append(Entry(self.in_use, "missing", in_use=True, problem=f"{KEY} names it, and it is not here"))
         return found
@@ -69,18 +67,9 @@ class Shelf:
     def _entry(self, found: Model | model.Unusable) -> Entry:
         if isinstance(found, model.Unusable):
             return Entry(found.name, "unusable", self._is_used(found.name), problem=found.why)
-        card = found.card
-        return Entry(
-            card.name,
-            found.origin,
-            self._is_used(card.name),
-            card.dimensions,
-            card.tokens,
-            model.size(found),
-            str(found.folder),
-            card.licence,
-            card.source,
-        )
+        entry = _described(found.card, found.origin)
+        in_use = self._is_used(entry.name)
+        return replace(entry, in_use=in_use, bytes=model.size(found), folder=str(found.folder))
 
     def _is_used(self, name: str) -> bool:
         return bool(self.in_use) and name.casefold() == self.in_use.casefold()
@@ -97,8 +86,7 @@ class Shelf:
         return chosen
 
     def remove(self, name: str) -> None:
-        own = model.bundled()
-        if name.casefold() == model.BUNDLED or (own and name.casefold() == own.card.name.casefold()):
+        if model.means_bundled(name):
             raise BadModel(f"{name} came with aj and is not removed", f"to do without it: aj config set {KEY} NAME")
         if self._is_used(name):
             raise BadModel(f"{name} is in use", "choose another one first: aj models use bundled")
@@ -117,6 +105,17 @@ class Shelf:
             _verdict(found) if isinstance(found, Model) else Verdict(found.name, 0, [found.why])
             for found in model.surveyed(self.folders)
         ]
+
+
+def _described(card: Card, origin: str) -> Entry:
+    return Entry(
+        card.name,
+        origin,
+        dimensions=card.dimensions,
+        tokens=card.tokens,
+        licence=card.licence,
+        source=card.source,
+    )
 
 
 def _verdict(found: Model) -> Verdict:

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
 
-from agent_journal.session import Message, Resume, Role, Session, Transcript, prompt_title
+from agent_journal.session import TIME_OF_FILE, Message, Resume, Role, Session, Transcript, prompt_title
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +151,7 @@ def file_time(messages: Iterable[Message], found: FileStat) -> dict[str, Any]:
     if any(m.at for m in messages):
         return {}
     at = timestamp(found.mtime_ns // 10**9)
-    return {"time_of_file": at.isoformat()} if at else {}
+    return {TIME_OF_FILE: at.isoformat()} if at else {}
 
 
 def prompted(messages: Iterable[Message]) -> str | None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import msgspec
 import zstandard
@@ -13,8 +15,9 @@ from agent_journal.session import Derived, Message, Session
 
 COMPRESS_ABOVE = 200  # bytes; below it zstd's frame costs more than it saves
 _LEVEL = 3
-_RAW, _ZSTD, _LEARNT = b"\x00", b"\x01", b"\x02"
+_RAW, _ZSTD, _LEARNT, _NAMED = b"\x00", b"\x01", b"\x02", b"\x03"
 DICTIONARY_BYTES = 64 * 1024
+_FRAME_HEADER = 1 + 18  # bytes at most, with the tag
 PROMPT_CHARS = 50_000  # beyond this two prompts are told apart no better; 60 MB of words took 500 MB to split
 SAMPLE_BYTES = 20_000  # of one message; more of it teaches nothing new
 # What reading back a damaged body raises.
@@ -50,25 +53,42 @@ class Bodies:
     On 65,000 synthetic messages a dictionary halves their bytes and their time; on real ones it saves a quarter.
     """
 
-    def __init__(self, dictionary: bytes | None) -> None:
+    def __init__(self, dictionary: bytes | None, *, named: bool = True) -> None:
+        """`named`: bodies name their dictionary, so that one that was replaced is never taken for its successor.
+        Journals of the first versions have bodies that do not."""
         self.learnt = dictionary is not None
+        self._tag = (_NAMED if named else _LEARNT) if self.learnt else b""
+        self._number = 0
         if dictionary is None:
             return
         shared = zstandard.ZstdCompressionDict(dictionary)
+        self._number = shared.dict_id()
         self._compress = zstandard.ZstdCompressor(
-            level=_LEVEL, dict_data=shared, write_content_size=True, write_checksum=False, write_dict_id=False
+            level=_LEVEL, dict_data=shared, write_content_size=True, write_checksum=False, write_dict_id=named
         ).compress
         self._decompress = zstandard.ZstdDecompressor(dict_data=shared).decompress
 
     def stored(self, packed: bytes) -> bytes:
-        return _LEARNT + self._compress(packed) if self.learnt else stored(packed)
+        return self._tag + self._compress(packed) if self.learnt else stored(packed)
+
+    def loaded(self, body: bytes) -> bytes:
+        if body[:1] not in (_LEARNT, _NAMED):
+            return loaded(body)
+        if not self.readable(body):
+            raise zstandard.ZstdError("a message was written with another dictionary")
+        return self._decompress(body[1:])
 
     def message(self, body: bytes) -> Message:
-        return _message(self._decompress(body[1:]) if body[:1] == _LEARNT else loaded(body))
+        return _message(self.loaded(body))
 
     def readable(self, body: bytes) -> bool:
-        """False for a body written after this process looked for a dictionary and found none."""
-        return self.learnt or body[:1] != _LEARNT
+        """False for a body written with a dictionary that was learnt, or replaced, after this one was looked up."""
+        tag = body[:1]
+        if tag not in (_LEARNT, _NAMED):
+            return True
+        if tag != self._tag:
+            return False
+        return tag == _LEARNT or zstandard.get_frame_parameters(body[1:_FRAME_HEADER]).dict_id == self._number
 
 
 def dictionary_of(samples: Iterable[Message]) -> bytes | None:
@@ -110,3 +130,16 @@ def microseconds(moment: datetime | None) -> int | None:
 
 def moment(us: object) -> datetime | None:
     return _EPOCH + timedelta(microseconds=us) if isinstance(us, int) else None
+
+
+def path_value(path: str) -> str | bytes:
+    """A path as SQLite can keep it: a name that is no text is kept as its bytes."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return os.fsencode(path)
+    return path
+
+
+def path_text(value: Any) -> Any:
+    return os.fsdecode(value) if isinstance(value, bytes) else value

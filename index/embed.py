@@ -19,7 +19,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from agent_journal.config_keys import VECTORS_OFF
-from agent_journal.errors import BadModel, NoSuchModel
+from agent_journal.errors import BadModel, NoSuchModel, unreadable_model
 from agent_journal.index.hashing import HashEmbedder
 from agent_journal.index.model import Model, find
 
@@ -30,12 +30,14 @@ if TYPE_CHECKING:
 
 LONGEST_INPUT = 512  # tokens; the memory of attention grows with the square, 8,192 tokens would take gigabytes
 CHARS_A_TOKEN = 32  # hardly any token is longer: 1 MB need not be tokenized (0.5 s) to keep its beginning
+LONGEST_WORD = 64
+LETTERS_A_PIECE = 3.5  # of a word that a tokenizer knows
+ADD_AGAIN = "add the model again with `aj models add PATH`"
+QUIET = 4  # onnxruntime: fatal only; what goes wrong is raised as well
 # Without them, onnxruntime 1.31 keeps an identifier of the machine below ~/.cache/Microsoft once it is imported, and
 # sends events from Linux and macOS too; its function to switch that off comes too late. It was renamed: two names.
 # https://github.com/microsoft/onnxruntime/pull/27379
 TELEMETRY_OFF = ("ORT_DISABLE_TELEMETRY", "ORT_TELEMETRY_DISABLED")
-LETTERS_A_PIECE = 3.5  # of a word that a tokenizer knows
-QUIET = 4  # onnxruntime: fatal only; what goes wrong is raised as well
 
 _INTEGERS = {"tensor(int64)": np.int64, "tensor(int32)": np.int32}
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -50,8 +52,6 @@ class Embedder(Protocol):
     def mark(self) -> str: ...  # names the vectors on disk: another mark, other vectors
     @property
     def dimensions(self) -> int: ...
-    @property
-    def tokens(self) -> int: ...  # what lies beyond is not read
     @property
     def is_semantic(self) -> bool: ...
 
@@ -90,24 +90,22 @@ class OnnxEmbedder:
 
     def __init__(self, model: Model, threads: int = 0) -> None:
         card = model.card
-        self.name, self.mark, self.tokens = card.name, model.mark, min(card.tokens, LONGEST_INPUT)
+        self.name, self.mark = card.name, model.mark
         self._card = card
+        self._tokens = min(card.tokens, LONGEST_INPUT)  # what lies beyond is not read
         self._file, self._words = model.folder / card.model, model.folder / card.tokenizer
         self._threads = threads or usable_cores()
-        self._tokenizer = _tokenizer(model, self.tokens)
+        self._tokenizer = _tokenizer(model, self._tokens)
         self._special = self._tokenizer.num_special_tokens_to_add(False)
-        if self.tokens <= self._special:
-            raise BadModel(f"{self._file} would read {self.tokens} tokens, of which {self._special} are no text")
+        if self._tokens <= self._special:
+            raise BadModel(f"{self._file} would read {self._tokens} tokens, of which {self._special} are no text")
         self._session, self._errors = _session(self._file)
         self._inputs = {given.name: _INTEGERS.get(given.type) for given in self._session.get_inputs()}
         self._output = card.output or self._session.get_outputs()[0].name
         found = len(self._probed())
         self.dimensions = card.dimensions or found
         if found != self.dimensions:
-            raise BadModel(
-                f"{self._file} makes vectors of {found} numbers; its card says {self.dimensions}",
-                "add the model again with `aj models add PATH`",
-            )
+            raise BadModel(f"{self._file} makes vectors of {found} numbers; its card says {self.dimensions}", ADD_AGAIN)
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         rows = np.zeros((len(texts), self.dimensions), np.float32)
@@ -133,7 +131,10 @@ class OnnxEmbedder:
 
     def knows(self, word: str) -> bool:
         """A word that a model has met often is one token or two; what it never met falls into letters."""
-        pieces = self._tokenizer.encode(" " + _SURROGATE.sub("?", word), add_special_tokens=False).ids
+        if len(word) > LONGEST_WORD:
+            return False
+        with _tokenizing(self._words):
+            pieces = self._tokenizer.encode(" " + _SURROGATE.sub("?", word), add_special_tokens=False).ids
         return bool(pieces) and len(pieces) <= max(1, len(word) / LETTERS_A_PIECE)
 
     def _vector(self, text: str, prefix: str) -> NDArray[np.float32]:
@@ -148,15 +149,11 @@ class OnnxEmbedder:
         return vector
 
     def _ids(self, text: str) -> list[int]:
-        beginning = text[: self.tokens * CHARS_A_TOKEN]
+        beginning = text[: self._tokens * CHARS_A_TOKEN]
         if not beginning.isascii():
             beginning = _SURROGATE.sub("\ufffd", beginning)
-        try:
+        with _tokenizing(self._words):
             return self._tokenizer.encode(beginning).ids
-        except Exception as error:
-            if type(error) is not Exception:  # tokenizers raises nothing more precise
-                raise
-            raise BadModel(f"{self._words} cannot read a text: {error}") from error
 
     def _run(self, ids: list[int]) -> NDArray[np.float32]:
         try:
@@ -189,7 +186,8 @@ class OnnxEmbedder:
     def _probed(self) -> NDArray[np.float32]:
         """The vector of a word. The last token is tried too: the tokenizer of a larger model names tokens that this
         one has not, and some text would find that out much later."""
-        ids = self._ids("probe") or [0]
+        with _silent():
+            ids = self._ids("probe") or [0]
         vector = self._run(ids)
         last = self._tokenizer.get_vocab_size() - 1
         try:
@@ -217,18 +215,30 @@ def _tokenizer(model: Model, tokens: int) -> Tokenizer:
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise BadModel(f"{path} cannot be read: {error.strerror or error}") from error
+        raise unreadable_model(path, error) from error
     # The weights cost too much to sum in every search; a tokenizer of a smaller model would never be noticed else.
     expected = model.card.sha256.get(model.card.tokenizer)
     if expected and hashlib.sha256(content).hexdigest() != expected:
-        raise BadModel(f"{path} has changed since the model was added", "add the model again with `aj models add PATH`")
+        raise BadModel(f"{path} has changed since the model was added", ADD_AGAIN)
     try:
-        tokenizer = Tokenizer.from_buffer(content)
+        with _silent(), _tokenizing(path):
+            tokenizer = Tokenizer.from_buffer(content)
     except ValueError as error:
         raise BadModel(f"{path} is not a tokenizer: {error}") from error
     tokenizer.no_padding()
     tokenizer.enable_truncation(max_length=tokens)
     return tokenizer
+
+
+@contextlib.contextmanager
+def _tokenizing(path: Path) -> Iterator[None]:
+    """tokenizers raises a plain Exception, and where its own code panics, a BaseException that cannot be imported."""
+    try:
+        yield
+    except BaseException as error:
+        if type(error) is not Exception and type(error).__name__ != "PanicException":
+            raise
+        raise BadModel(f"{path} cannot read a text: {error}") from error
 
 
 def _session(path: Path) -> tuple[Any, tuple[type[Exception], ...]]:
@@ -249,7 +259,7 @@ def _session(path: Path) -> tuple[Any, tuple[type[Exception], ...]]:
     options.intra_op_num_threads = 1
     options.enable_mem_pattern = False  # one is kept for each length of text; the arena alone takes half of that
     if not path.is_file():
-        raise BadModel(f"{path} is missing", "add the model again with `aj models add PATH`")
+        raise BadModel(f"{path} is missing", ADD_AGAIN)
     try:
         return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"]), errors
     except errors as error:
@@ -259,7 +269,8 @@ def _session(path: Path) -> tuple[Any, tuple[type[Exception], ...]]:
 @contextlib.contextmanager
 def _silent() -> Iterator[None]:
     """Importing onnxruntime warns of missing graphics cards, on descriptor 2 and deaf to its own settings:
-    https://github.com/microsoft/onnxruntime/issues/27092"""
+    https://github.com/microsoft/onnxruntime/issues/27092. And a panic of tokenizers is printed there as it is raised.
+    Not for work in threads: they share the descriptor."""
     try:
         kept = os.dup(2)
     except OSError:  # closed: nothing to be heard

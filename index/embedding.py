@@ -1,4 +1,7 @@
-"""Gives messages their vectors: newest sessions first, each text once, to be broken off and resumed at any moment."""
+"""Gives messages their vectors: newest sessions first, each text once, to be broken off and resumed at any moment.
+
+Chooses no model and takes no lock, and writes nothing but vectors and their places: the journal is only read.
+"""
 
 from __future__ import annotations
 
@@ -12,17 +15,22 @@ from numpy.typing import NDArray
 from agent_journal.index.chunks import chunks, digest_of
 from agent_journal.index.embed import Embedder
 from agent_journal.index.exclusion import is_private
+from agent_journal.index.guard import guarded
 from agent_journal.index.lexical import capped, said, titled
 from agent_journal.index.meaning import NOTHING, PLACE, Embedded, Meaning
-from agent_journal.index.store import Store, guarded
+from agent_journal.index.store import Store
 from agent_journal.index.sync import EmbeddingReport
 from agent_journal.session import Message, Role, StoredMessage, StoredSession
 
 COMMIT_SECONDS = 5.0  # what a kill makes us embed again
-BATCH_TEXTS = 64  # embedded between two looks at the clock
+BATCH_MESSAGES = 8  # between two looks at the clock: a long one is dozens of texts
 CONTEXT_CHARS = 100  # of the request that a message answers
+LEAST_WORDS, LEAST_CHARS = 2, 12  # either: some languages put no spaces
 OUTPUT_CHARS = 2000  # of a tool's output, where that is embedded at all
 ORPHAN_SHARE, LEAST_ORPHANS = 0.25, 1000  # vectors that nothing stands for any more, before the file is written anew
+
+# SQLite gives the number of a removed message to a later one.
+GONE = "SELECT message FROM tombstone WHERE seq > ? AND message NOT IN (SELECT id FROM message)"
 
 Progress = Callable[[int, int], None]  # messages done, of how many
 _SPEAKERS = {Role.USER, Role.ASSISTANT}
@@ -38,11 +46,16 @@ def pieces(message: StoredMessage, session: StoredSession, store: Store, options
     means something only with it (message hit@10 by vectors alone: 44 -> 50 of 71)."""
     asked = store.asked_before(message)
     context = " ".join(chunks(said(asked)[: 4 * CONTEXT_CHARS]))[:CONTEXT_CHARS] if asked else ""
-    own = [piece for text in _texts(message.message, options) for piece in chunks(text)]
+    own = [piece for text in _texts(message.message, options) for piece in chunks(text) if _says(piece)]
     named = chunks(titled(session)) if store.is_head(message) else []
     found = [Piece(text, text) for text in named]
     found += [Piece(text, f"{text}\n{context}" if context else text) for text in own]
     return list({piece.embedded: piece for piece in found}.values())
+
+
+def _says(piece: str) -> bool:
+    """Not "continue" or "/diff": with the request behind it, that would mean just the request."""
+    return len(piece.split()) >= LEAST_WORDS or len(piece) >= LEAST_CHARS
 
 
 def _texts(message: Message, options: Embedded) -> Iterator[str]:
@@ -59,11 +72,11 @@ def _texts(message: Message, options: Embedded) -> Iterator[str]:
 class Embedding:
     """One run. The caller holds the write lock."""
 
-    def __init__(self, meaning: Meaning, store: Store, embedder: Embedder, options: Embedded) -> None:
+    def __init__(self, meaning: Meaning, store: Store, embedder: Embedder) -> None:
         self.meaning = meaning
         self.store = store
         self.embedder = embedder
-        self.options = options
+        self.options = meaning.options
         self.known = _Known(meaning.vectors.digests)
         self.placed: list[NDArray[Any]] = []
         self.embedded = 0
@@ -106,17 +119,16 @@ class Embedding:
             )
             found = np.fromiter(rows, np.dtype([("message", "<u4"), ("session", "<u4"), ("seq", "<u4")]))
         places = self.meaning.places
-        at = np.searchsorted(places["message"], found["message"])
-        there = np.minimum(at, max(len(places) - 1, 0))
         if not len(places):
             return found
+        there = np.minimum(np.searchsorted(places["message"], found["message"]), len(places) - 1)
         same = (places["message"][there] == found["message"]) & (places["seq"][there] == found["seq"])
         pending: NDArray[Any] = found[~same]
         return pending
 
     def _batches(self, pending: NDArray[Any]) -> Iterator[NDArray[Any]]:
-        for start in range(0, len(pending), BATCH_TEXTS):
-            yield pending[start : start + BATCH_TEXTS]
+        for start in range(0, len(pending), BATCH_MESSAGES):
+            yield pending[start : start + BATCH_MESSAGES]
 
     def _place(self, batch: NDArray[Any]) -> None:
         found = list(self._read(batch))
@@ -161,9 +173,9 @@ class Embedding:
 
     def _keep(self, reached: int, complete: bool) -> None:
         places = self.meaning.places
-        gone = self.store.rows("SELECT message FROM tombstone WHERE seq > ?", (self.meaning.state.reached,))
+        gone = self.store.numbers(GONE, (self.meaning.state.reached,))
         fresh = np.concatenate(self.placed) if self.placed else np.empty(0, PLACE)
-        replaced = np.unique(np.concatenate([fresh["message"], _numbers(gone)]))
+        replaced = np.unique(np.concatenate([fresh["message"], np.array(gone, np.uint32)]))
         places = np.concatenate([places[~np.isin(places["message"], replaced)], fresh])
         self.meaning.keep(places[np.argsort(places["message"], kind="stable")], reached, complete)
         self.placed.clear()
@@ -206,7 +218,3 @@ class _Known:
 
     def add(self, digests: Sequence[int], first: int) -> None:
         self.recent.update(zip(digests, range(first, first + len(digests)), strict=True))
-
-
-def _numbers(rows: Sequence[tuple[object, ...]]) -> NDArray[np.uint32]:
-    return np.array([int(str(row[0])) for row in rows], np.uint32)

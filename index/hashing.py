@@ -27,7 +27,7 @@ LETTER_WEIGHT = 0.1  # a longer word is a rarer one: +.02 on LoCoMo, -.005 on Co
 LETTERS_COUNTED = 10
 PIECES = (3, 4, 5)  # characters
 LONGEST_WORD = 64  # what is longer is cut into several: a hash, an encoded file
-TOKENS = 256  # no limit of its own: about what a model reads at once, so that texts are cut alike
+DIMENSIONS = 384
 CACHED_WORDS = 16_384  # about 700 bytes each
 
 _WORD = re.compile(rf"[^\W_]{{1,{LONGEST_WORD}}}")
@@ -49,15 +49,12 @@ Sketch = tuple[NDArray[np.intp], NDArray[np.float64]]  # places and what is adde
 
 class HashEmbedder:
     name = "hash"
-    tokens = TOKENS
+    mark = f"hash-{DIMENSIONS}-{VERSION}"
+    dimensions = DIMENSIONS
     is_semantic = False
 
-    def __init__(self, dimensions: int = 384) -> None:
-        self.dimensions = dimensions
-        self.mark = f"hash-{dimensions}-{VERSION}"
-
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        rows = np.zeros((len(texts), self.dimensions), np.float32)
+        rows = np.zeros((len(texts), DIMENSIONS), np.float32)
         for row, text in zip(rows, texts, strict=True):
             row[:] = self.embed_query(text)
         return rows
@@ -67,16 +64,16 @@ class HashEmbedder:
 
     def embed_query(self, text: str) -> NDArray[np.float32]:
         words = _words(text)
-        sketches = [(_word_sketch(word, self.dimensions), _damped(n)) for word, n in Counter(words).items()]
+        sketches = [(_word_sketch(word), _damped(n)) for word, n in Counter(words).items()]
         pairs = Counter(pairwise(_stem(word) for word in words if word not in _STOPWORDS))
-        slots = [_slot(f"p{first} {second}", self.dimensions) for first, second in pairs]
+        slots = [_slot(f"p{first} {second}") for first, second in pairs]
         places = [sketch[0] for sketch, _ in sketches]
         amounts = [sketch[1] * weight for sketch, weight in sketches]
         places.append(np.array([place for place, _ in slots], np.intp))
         amounts.append(
             np.array([s * PAIR_WEIGHT * _damped(n) for (_, s), n in zip(slots, pairs.values(), strict=True)])
         )
-        whole = np.bincount(np.concatenate(places), np.concatenate(amounts), self.dimensions)
+        whole = np.bincount(np.concatenate(places), np.concatenate(amounts), DIMENSIONS)
         length = math.sqrt(whole @ whole)
         return (whole / (length or 1.0)).astype(np.float32)
 
@@ -108,7 +105,7 @@ def _stem(word: str) -> str:
 
 
 @lru_cache(CACHED_WORDS)
-def _word_sketch(word: str, dimensions: int) -> Sketch:
+def _word_sketch(word: str) -> Sketch:
     """The word's stem and its pieces; all pieces of one size together weigh as much as the stem."""
     weight = STOPWORD_WEIGHT if word in _STOPWORDS else 1.0 + LETTER_WEIGHT * min(len(word), LETTERS_COUNTED)
     weights = {f"w{_stem(word)}": weight}
@@ -117,11 +114,11 @@ def _word_sketch(word: str, dimensions: int) -> Sketch:
         pieces = [edged[i : i + size] for i in range(len(edged) - size + 1)]
         for piece, count in Counter(pieces).items():
             weights[f"g{piece}"] = weight * count / math.sqrt(len(pieces))
-    slots = [_slot(feature, dimensions) for feature in weights]
+    slots = [_slot(feature) for feature in weights]
     signed = [sign * amount for (_, sign), amount in zip(slots, weights.values(), strict=True)]
     return np.array([place for place, _ in slots], np.intp), np.array(signed)
 
 
-def _slot(feature: str, dimensions: int) -> tuple[int, float]:
+def _slot(feature: str) -> tuple[int, float]:
     number = int.from_bytes(blake2b(feature.encode(), digest_size=8).digest(), "little")
-    return number % dimensions, 1.0 if number >> 63 else -1.0
+    return number % DIMENSIONS, 1.0 if number >> 63 else -1.0

@@ -9,9 +9,12 @@ from collections.abc import Callable, Mapping, Sequence
 import msgspec
 from msgspec import Struct, structs
 
-from agent_journal.index import codec
+from agent_journal.index import codec, forgotten
+from agent_journal.index.codec import path_value
+from agent_journal.index.forgotten import Forgotten
+from agent_journal.index.guard import guarded
 from agent_journal.index.merge import grew_into, merged_message, merged_session
-from agent_journal.index.store import Store, guarded
+from agent_journal.index.store import IMPORTED, Store
 from agent_journal.session import Message, Role, Session, Transcript, derive
 
 MOST_COMPARED = 50  # messages of one moment that a changed one without an id may have been
@@ -24,6 +27,12 @@ class Merged(Struct):
     sessions_changed: int = 0
     messages_new: int = 0
     messages_changed: int = 0
+    forgotten: int = 0  # sessions that the user had forgotten: left out
+
+    def __iadd__(self, other: Merged) -> Merged:
+        for name in Merged.__struct_fields__:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        return self
 
 
 class _Owner(Struct, frozen=True):
@@ -53,13 +62,92 @@ class Intake:
     def __init__(self, store: Store) -> None:
         self.store = store
         self.db = store.db
+        self.forgotten = Forgotten(store)
+
+    def admitted(
+        self, source_path: str, transcripts: Sequence[Transcript]
+    ) -> tuple[Sequence[Transcript], Mapping[str, int]]:
+        """Without what the user had forgotten, and how much of it there was, by kind."""
+        with guarded(self.store.path):
+            if self.forgotten.empty:
+                return transcripts, {}
+            kept = [t for t in transcripts if not self._is_forgotten(t.session, source_path)]
+            left_out = Counter({forgotten.KIND: len(transcripts) - len(kept)})
+            for place, transcript in enumerate(kept):
+                if transcript.second_hand and _only_prompts(transcript.messages):
+                    facts = transcript.session
+                    said = tuple(m for m in transcript.messages if not self.forgotten.holds_prompt(facts, m))
+                    left_out[forgotten.PROMPT] += len(transcript.messages) - len(said)
+                    kept[place] = structs.replace(transcript, messages=said)
+        return kept, +left_out
+
+    def _is_forgotten(self, session: Session, source_path: str) -> bool:
+        """By its key, wherever the file lies now. A second file of the same id that was not forgotten stays."""
+        copy = _copy_key(session.key, source_path)
+        if self.forgotten.holds(session.key) and self._owner(copy) is None:
+            return True
+        return self.forgotten.holds(copy, *forgotten.above(session))
 
     def merge(self, source: int, source_path: str, transcripts: Sequence[Transcript]) -> Merged:
-        merged = Merged()
+        transcripts, left_out = self.admitted(source_path, transcripts)
+        merged = Merged(forgotten=left_out.get(forgotten.KIND, 0))
         with guarded(self.store.path):
             for transcript in transcripts:
                 self._merge_one(source, source_path, transcript, merged)
         return merged
+
+    # --- from an export ----------------------------------------------------------------------------------
+
+    def import_source(self, kind: str, path: str) -> int:
+        """The source of imported sessions. It counts as gone: a session's own file takes over from it."""
+        row = self.db.execute(
+            "INSERT INTO source (agent, home, path, fingerprint, parser_version, status, gone) "
+            "VALUES (?, ?, ?, '', 0, 'read', 1) ON CONFLICT (agent, home, path) DO UPDATE SET gone = 1 RETURNING id",
+            (kind, kind, path_value(path)),
+        ).fetchone()
+        return int(row[0])
+
+    def add(self, source: int, source_path: str, transcripts: Sequence[Transcript]) -> Merged:
+        """Merge what was exported once. A session that is here gets what it lacks, and keeps what it has: an export may
+        be older, redacted or forged, and what an agent wrote may be nowhere else."""
+        merged = Merged()
+        for transcript in transcripts:
+            owner = self._owner(transcript.session.key)
+            original, copy, _ = transcript.session.key.partition("~")
+            if owner is None and copy and self.forgotten.holds(original):
+                merged.forgotten += 1
+            elif owner is None:
+                merged += self.merge(source, source_path, [transcript])
+            elif self._is_import(owner.source):
+                self._fill(owner, transcript, merged, vanished=False)
+            elif self._count(owner.row) < len(transcript.messages):
+                self._fill(owner, transcript, merged, vanished=True)
+        return merged
+
+    def _is_import(self, source: int) -> bool:
+        return bool(self.store.number("SELECT agent = ? FROM source WHERE id = ?", (IMPORTED, source)))
+
+    def _count(self, session: int) -> int:
+        return self.store.number("SELECT count(*) FROM message WHERE session = ?", (session,))
+
+    def _fill(self, owner: _Owner, transcript: Transcript, merged: Merged, *, vanished: bool) -> None:
+        """Add messages that are missing; of those that came from an import before, let grow what has grown."""
+        seq, rows = self._next_seq(), self._rows(owner.row)
+        last = max((r.ordinal for r in rows.values()), default=0)
+        before = merged.messages_new + merged.messages_changed
+        for identity, (digest, message) in _planned(transcript.messages).items():
+            if identity not in rows:
+                last += 1
+                number = self._insert(owner.row, last, identity, digest, message, seq)
+                self.db.execute("UPDATE message SET vanished = ? WHERE id = ?", (vanished, number))
+                merged.messages_new += 1
+            elif not vanished and _grown(self._body(rows[identity].id), message):
+                self._update(rows[identity], message, seq, merged)
+        if merged.messages_new + merged.messages_changed == before:
+            return
+        kept = [(m.id, m.message) for m in self.store.messages(owner.row)]
+        self._write_session(owner.row, owner.source, codec.session_of(owner.facts), False, owner, kept, seq)
+        merged.sessions_changed += 1
 
     def _merge_one(self, source: int, source_path: str, transcript: Transcript, merged: Merged) -> None:
         owner, key = self._place(source, source_path, transcript)
@@ -92,14 +180,15 @@ class Intake:
     def _place(self, source: int, source_path: str, transcript: Transcript) -> tuple[_Owner | None, str]:
         """The session to join and its key. A second live file with the same id is a session of its own."""
         key = transcript.session.key
-        owner = self._owner(key)
+        owner, copy = self._owner(key), _copy_key(key, source_path)
+        if owner is None and self.forgotten.holds(key):
+            return self._owner(copy), copy
         if owner is None or owner.source == source or transcript.second_hand:
             return owner, key
-        mark = hashlib.blake2b(source_path.encode("utf-8", "surrogateescape"), digest_size=3).hexdigest()
-        own = self._owner(f"{key}~{mark}")
+        own = self._owner(copy)
         if own is None and (owner.second_hand or owner.source_gone):
             return owner, key
-        return own, f"{key}~{mark}"
+        return own, copy
 
     def _owner(self, key: str) -> _Owner | None:
         row = self.db.execute(
@@ -323,6 +412,18 @@ class Intake:
             return
         for head in heads - {None}:
             self.db.execute("UPDATE message SET changed_seq = ? WHERE id = ?", (seq, head))
+
+
+def _grown(old: Message, new: Message) -> bool:
+    """Whether a later export says more, and nothing else: a redacted one has other results."""
+    results = {call.id: call.result for call in new.tool_calls}
+    same = all(results.get(call.id) == call.result for call in old.tool_calls if call.result is not None)
+    return same and grew_into(old, new)
+
+
+def _copy_key(key: str, source_path: str) -> str:
+    mark = hashlib.blake2b(source_path.encode("utf-8", "surrogateescape"), digest_size=3).hexdigest()
+    return f"{key}~{mark}"
 
 
 def _only_prompts(messages: Sequence[Message]) -> bool:

@@ -29,6 +29,7 @@ from agent_journal.session import Attachment, Message, StoredSession
 
 FORMAT = 3  # raised when documents would be written differently: the folder is then rebuilt
 ENGINE: str = tantivy.__version__  # type: ignore[attr-defined]  # another release may not read its files
+FOLDER, BESIDE = "lexical", "lexical.new"
 STATE = "state.json"
 MANIFEST = "meta.json"  # tantivy's own list of segments
 DAMAGED = "the word index is damaged"
@@ -88,7 +89,7 @@ class Lexical:
     @classmethod
     def open(cls, store: Store, options: Indexed) -> tuple[Lexical | None, str]:
         """The index as of its last commit, or None and why it must be rebuilt."""
-        folder = store.folder / "lexical"
+        folder = store.folder / FOLDER
         if not folder.exists():
             return None, "the word index is missing"
         state = _state(folder)
@@ -109,17 +110,13 @@ class Lexical:
         return cls(folder, index, options, int(state["seq"])), ""
 
     @classmethod
-    def create(cls, store: Store, options: Indexed) -> Lexical:
+    def create(cls, store: Store, options: Indexed, name: str = FOLDER) -> Lexical:
         """An empty index in place of whatever is there. The caller holds the write lock."""
-        folder = store.folder / "lexical"
+        folder = store.folder / name
         try:
-            if folder.exists():
-                _check_own(folder)
-                # Moved first: a thread of tantivy may still put a file into it.
-                aside = folder.with_name(f"{folder.name}.{os.getpid()}.old")
-                folder.replace(aside)
-                shutil.rmtree(aside, ignore_errors=True)
+            put_away(folder)
             folder.mkdir(mode=0o700)
+            (folder / f"{STATE}.new").touch(0o600)  # so that a folder that a crash leaves here is known as ours
             index = tantivy.Index(SCHEMA, path=str(folder), reuse=False)
         except (OSError, ValueError) as error:
             raise unwritable(folder, error) from error
@@ -127,6 +124,15 @@ class Lexical:
         made = cls(folder, index, options, 0)
         made._write_state(store, 0)
         return made
+
+    def take_place(self) -> None:
+        """Become the index that is searched. Whoever searches the old one has its files open, and goes on."""
+        place = self.folder.with_name(FOLDER)
+        try:
+            put_away(place, successor=self.folder)
+        except OSError as error:
+            raise unwritable(place, error) from error
+        self.folder = place
 
     def searcher(self) -> tantivy.Searcher:
         return self.index.searcher()
@@ -179,6 +185,22 @@ def _writing(folder: Path) -> Iterator[None]:
         if any(words in str(error).lower() for words in ("os error", "lockbusy")):
             raise unwritable(folder, Exception(str(error))) from error
         raise
+
+
+def put_away(folder: Path, successor: Path | None = None) -> None:
+    """Moved before it is removed: a thread of tantivy may still put a file into it."""
+    aside = folder.with_name(f"{FOLDER}.{os.getpid()}.old")
+    if folder.exists():
+        _check_own(folder)
+        folder.replace(aside)
+    if successor:
+        successor.replace(folder)
+    shutil.rmtree(aside, ignore_errors=True)
+
+
+def leftovers(folder: Path) -> list[Path]:
+    """What a run that died left of indexes beside the one that is searched. The caller holds the write lock."""
+    return [path for path in folder.glob(f"{FOLDER}.*") if path.suffix in (".old", ".new") and path.is_dir()]
 
 
 def _check_own(folder: Path) -> None:
@@ -246,15 +268,13 @@ class LexicalWriter:
         _make_private(self.lexical.folder)
 
     def _tombstones(self, seq: int) -> list[int]:
-        rows = self.store.rows("SELECT message FROM tombstone WHERE seq > ? AND seq <= ?", (self.fed, seq))
-        return [int(str(row[0])) for row in rows]
+        return self.store.numbers("SELECT message FROM tombstone WHERE seq > ? AND seq <= ?", (self.fed, seq))
 
     def _changed(self, seq: int) -> Iterator[list[int]]:
-        rows = self.store.rows(
+        ids = self.store.numbers(
             "SELECT id FROM message WHERE changed_seq > ? AND changed_seq <= ? ORDER BY changed_seq, id",
             (self.fed, seq),
         )
-        ids = [int(str(row[0])) for row in rows]
         for start in range(0, len(ids), BATCH):
             yield ids[start : start + BATCH]
 

@@ -1,13 +1,15 @@
 """Which message has which vectors, for one embedder. Derived from the store; may be deleted at any time.
 
 `vectors.bin` keeps one vector per distinct piece of text; `places.bin` says in which messages the pieces stand. The
-second is a table in the order of messages, small enough (16 bytes a piece) to be written anew at every commit.
+second is a table in the order of messages, small enough (16 bytes a piece) to be written anew at every commit. Embeds
+nothing and knows no model: queries come as vectors, and which messages may be shown is the caller's to say.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,18 +17,22 @@ from typing import Any
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import asdict, replace
 from numpy.typing import NDArray
 
-from agent_journal.errors import unwritable
-from agent_journal.index import chunks
+from agent_journal.errors import JournalUnwritable, unwritable
+from agent_journal.index import chunks, vector_file
 from agent_journal.index.store import Store
+from agent_journal.index.vectors import NAME as VECTORS
 from agent_journal.index.vectors import Vectors
+from agent_journal.workplace import private
 
 FORMAT = 1
 NAME = "places.bin"
 PLACE = np.dtype([("message", "<u4"), ("session", "<u4"), ("seq", "<u4"), ("row", "<u4")])
 NOTHING = 0xFFFFFFFF  # the row of a message in which there is nothing to embed
 SAMPLE_ROWS = 4000  # rows whose cosines tell what is usual for a query
+MOST_COSINE = 1.01  # rounding included; anything else, and what is no number, is damage
 FEW_ROWS = 150  # left by a filter: what is usual is then told half by them, half by all
 NEIGHBOUR_SHARE = 0.1  # of the better neighbour's strength: what is said around a message is part of what it means
 SILENT_SHARE = 0.7  # of that, for a message that has no words of its own: a tool call between two sentences
@@ -70,6 +76,10 @@ class State(Struct, frozen=True):
     checksum: int = 0
     format: int = FORMAT
 
+    @property
+    def made_of(self) -> tuple[str, str, int]:
+        return self.journal, self.options, self.generation
+
 
 class Meaning:
     def __init__(self, folder: Path, vectors: Vectors, options: Embedded, places: NDArray[Any], state: State) -> None:
@@ -86,26 +96,30 @@ class Meaning:
     ) -> tuple[Meaning | None, str]:
         """None and why. Places that are lost or of another journal cost no vector: pieces are known by their text."""
         folder = folder_of(store, mark, precision)
+        if taken := _folder_in_place_of_file(folder):
+            return None, f"{taken} is a folder; remove it"
         vectors, why = Vectors.open(folder, mark, dimensions, precision)
         if vectors is None:
             return None, why
         fresh = State(store.journal_id, options.mark, vectors.generation)
         state, places = _read(folder / NAME)
-        if state is None or (state.journal, state.options, state.generation) != (
-            fresh.journal, fresh.options, fresh.generation,
-        ):  # fmt: skip
+        if state is None and vectors.count:
+            why = why or "the places of the vectors are lost"
+        if state is None or state.made_of != fresh.made_of:
             return cls(folder, vectors, options, np.empty(0, PLACE), fresh), why
         whole = (places["row"] < vectors.count) | (places["row"] == NOTHING)
         if not whole.all():  # the vectors were cut short: what lost one has to have it anew
             lost = np.unique(places["message"][~whole])
             places = places[~np.isin(places["message"], lost)]
-            state = State(state.journal, state.options, state.generation)
+            state = fresh
         return cls(folder, vectors, options, places, state), why
 
     @classmethod
     def create(cls, store: Store, mark: str, dimensions: int, precision: str, options: Embedded) -> Meaning:
         """The caller holds the write lock."""
         folder = folder_of(store, mark, precision)
+        if taken := _folder_in_place_of_file(folder):
+            raise JournalUnwritable(f"{taken} is a folder", "remove it and run `aj reindex`; nothing is lost")
         vectors = Vectors.create(folder, mark, dimensions, precision)
         state = State(store.journal_id, options.mark, vectors.generation)
         return cls(folder, vectors, options, np.empty(0, PLACE), state)
@@ -114,14 +128,18 @@ class Meaning:
         """Vectors first, then their places: what a crash leaves between is found again by its text."""
         self.vectors.commit()
         content = places.tobytes()
-        head = State(
-            self.state.journal, self.state.options, self.vectors.generation, reached, complete, len(places),
-            zlib.crc32(content),
-        )  # fmt: skip
+        head = replace(
+            self.state,
+            generation=self.vectors.generation,
+            reached=reached,
+            complete=complete,
+            count=len(places),
+            checksum=zlib.crc32(content),
+        )
         temporary = self.folder / f"{NAME}.new"
         try:
-            with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-                file.write(json.dumps({f: getattr(head, f) for f in head.__struct_fields__}).encode() + b"\n")
+            with open(temporary, "wb", opener=private) as file:
+                file.write(json.dumps(asdict(head)).encode() + b"\n")
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
@@ -169,11 +187,16 @@ class Meaning:
             return Usual(0.0, 1.0)
         some = rows[:: max(1, len(rows) // SAMPLE_ROWS)].astype(np.int64)
         found = self.vectors.cosines(query, some)
+        found = found[np.abs(found) <= MOST_COSINE]  # a damaged row must not decide for all others
+        if not len(found):
+            return Usual(0.0, 1.0)
         return Usual(float(found.mean()), max(float(found.std()), 1e-3))
 
     def nearest(self, query: Floats, k: int, mask: NDArray[np.bool_] | None) -> tuple[Messages, Floats]:
         """The messages of the k nearest pieces, best first, each once, with its best cosine."""
         rows, cosines = self.vectors.search(query, k, mask)
+        whole = np.abs(cosines) <= MOST_COSINE
+        rows, cosines = rows[whole], cosines[whole]
         best = np.full(self.vectors.count + 1, -2.0, np.float32)
         best[rows] = cosines
         found = best[np.minimum(self.places["row"], self.vectors.count)]
@@ -187,7 +210,7 @@ class Meaning:
         """How near each of these messages is to the query, what stands around it included; 0 is nothing special."""
         index = self._indexed
         at = index.position(messages)
-        near = np.stack([at, np.where(at < 0, -1, index.before[at]), np.where(at < 0, -1, index.after[at])])
+        near = np.stack([at, index.before[at], index.after[at]])
         wanted = np.unique(near[near >= 0])
         known = np.full(len(index.message) + 1, -np.inf, np.float32)  # the last one stands for none
         known[wanted] = self._best(query, index, wanted)
@@ -224,23 +247,19 @@ class _Index(Struct, frozen=True):
     message: Messages
     start: NDArray[np.int64]
     end: NDArray[np.int64]
-    before: NDArray[np.int64]  # position of the nearest message with words, -1 for none
+    before: NDArray[np.int64]  # position of the nearest message with words, -1 for none; one more, for position -1
     after: NDArray[np.int64]
 
     @classmethod
     def of(cls, places: NDArray[Any]) -> _Index:
         message, start = np.unique(places["message"], return_index=True)
         end = np.append(start[1:], len(places))[: len(start)]
-        session = places["session"][start].astype(np.int64)
+        session = np.append(places["session"][start].astype(np.int64), -1)  # the last is of no message
         speaks = places["row"][start] != NOTHING
-        at = np.arange(len(message))
-        last = np.maximum.accumulate(np.where(speaks, at, -1)) if len(at) else at
-        before = np.append([-1], last)[: len(at)]
-        following = np.minimum.accumulate(np.where(speaks, at, len(at))[::-1])[::-1] if len(at) else at
-        after = np.append(following, [len(at)])[1:]
-        after = np.where(after == len(at), -1, after) if len(at) else at
-        before = np.where((before >= 0) & (session[before] == session), before, -1) if len(at) else at
-        after = np.where((after >= 0) & (session[after] == session), after, -1) if len(at) else at
+        at, none = np.arange(len(message)), len(message)
+        before = np.append(-1, np.maximum.accumulate(np.where(speaks, at, -1)))
+        after = np.append(np.minimum.accumulate(np.where(speaks, at, none)[::-1])[::-1], [none, -1])[1:]
+        before, after = (np.where(session[other] == session, other, -1) for other in (before, after))
         return cls(message.astype(np.int64), start, end, before, after)
 
     def position(self, messages: Messages) -> NDArray[np.int64]:
@@ -252,6 +271,35 @@ class _Index(Struct, frozen=True):
 
 def folder_of(store: Store, mark: str, precision: str) -> Path:
     return store.folder / "vectors" / f"{mark}-{precision}"
+
+
+def prune(store: Store, folder: Path) -> bool:
+    """Leave no vector but those of messages in the store; the caller holds the lock. False: nothing tells which they
+    are, so all of them were removed."""
+    try:
+        header = vector_file.header_of(folder / VECTORS)
+        vectors, _ = Vectors.open(folder, header.mark, header.dimensions, header.precision)
+    except vector_file.NotVectors:
+        vectors = None
+    state, places = _read(folder / NAME)
+    (folder / f"{NAME}.new").unlink(missing_ok=True)
+    if vectors is None or state is None or (state.journal, state.generation) != (store.journal_id, vectors.generation):
+        shutil.rmtree(folder)
+        return False
+    numbers = np.array(store.numbers("SELECT id FROM message"), np.uint32)
+    real = places["row"] != NOTHING
+    places = places[np.isin(places["message"], numbers) & (~real | (places["row"] < vectors.count))]
+    real = places["row"] != NOTHING
+    keep = np.zeros(vectors.count, np.bool_)
+    keep[places["row"][real]] = True
+    moved = vectors.compact(keep)
+    places["row"][real] = moved[places["row"][real]]
+    Meaning(folder, vectors, Embedded(), places, state).keep(places, state.reached, state.complete)
+    return True
+
+
+def _folder_in_place_of_file(folder: Path) -> Path | None:
+    return next((path for path in (folder / VECTORS, folder / NAME) if path.is_dir()), None)
 
 
 def kept_marks(store: Store) -> Sequence[str]:
@@ -272,7 +320,7 @@ def _read(path: Path) -> tuple[State | None, NDArray[Any]]:
             head = json.loads(file.readline(4096))
             content = file.read()
         state = State(**head)
-    except (OSError, ValueError, TypeError):
+    except (OSError, ValueError, TypeError, RecursionError):
         return None, nothing
     if state.format != FORMAT or len(content) != state.count * PLACE.itemsize or zlib.crc32(content) != state.checksum:
         return None, nothing

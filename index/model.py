@@ -6,13 +6,12 @@ neither numpy nor onnxruntime is imported: listing models must not cost what loa
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
 import re
 import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,8 +19,10 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from agent_journal.errors import BadModel, NoSuchModel, unwritable
+from agent_journal.errors import BadModel, NoSuchModel, unreadable_model, unwritable
 from agent_journal.index import model_folder
+from agent_journal.index.model_folder import Card
+from agent_journal.workplace import private, workplace
 
 CARD = "model.toml"
 MANIFEST = "manifest.toml"
@@ -33,24 +34,6 @@ SAMPLES, SAMPLE_BYTES = 64, 4096
 COPY_BYTES = 1 << 20
 
 Origin = Literal["bundled", "installed", "model_path"]
-
-
-class Card(Struct, frozen=True):
-    """How a model is used. Without a default: what every card must say."""
-
-    name: str
-    dimensions: int
-    tokens: int  # the longest input, the special tokens included
-    pooling: model_folder.Pooling  # none: the graph pools by itself
-    batch: int  # 1: one text a run, because vectors would depend on the texts beside them
-    model: str  # file names, relative to the folder
-    tokenizer: str
-    output: str = ""  # of the graph; "" is its first
-    query_prefix: str = ""
-    text_prefix: str = ""
-    licence: str = ""
-    source: str = ""
-    sha256: dict[str, str] = {}  # file -> hex
 
 
 class Model(Struct, frozen=True):
@@ -94,6 +77,11 @@ def bundled() -> Model | None:
     return None
 
 
+def means_bundled(name: str) -> bool:
+    own = bundled()
+    return name.casefold() in ("", BUNDLED) or (own is not None and name.casefold() == own.card.name.casefold())
+
+
 def available(folders: Sequence[Path]) -> list[Model]:
     """Every usable model: the bundled one, then by folder and name. Of two with one name the first is meant."""
     return [model for model in surveyed(folders) if isinstance(model, Model)]
@@ -103,24 +91,26 @@ def surveyed(folders: Sequence[Path]) -> list[Model | Unusable]:
     """As available(), with those that cannot be used in their places."""
     own = bundled()
     found: dict[str, Model | Unusable] = {own.card.name.casefold(): own} if own else {}
-    for place in dict.fromkeys(folders):
-        for folder in (place, *_inner_folders(place)):
-            if _looks_like_model(folder):
-                found.setdefault(folder.name.casefold(), _tried(folder))
+    for folder in _places(folders):
+        if _looks_like_model(folder):
+            found.setdefault(folder.name.casefold(), _tried(folder))
     return list(found.values())
 
 
 def find(name: str, folders: Sequence[Path]) -> Model:
     """The model of that name; "" and "bundled" mean the bundled one. BadModel if there is one that cannot be used."""
-    own = bundled()
-    if own and name.casefold() in ("", BUNDLED, own.card.name.casefold()):
-        return own
-    if name.casefold() in ("", BUNDLED):
+    if means_bundled(name):
+        if own := bundled():
+            return own
         raise NoSuchModel("no model came with this installation", "add one with `aj models add PATH`")
-    for place in dict.fromkeys(folders):
-        for folder in (place, *_inner_folders(place)):
-            if folder.name.casefold() == name.casefold() and _looks_like_model(folder):
-                return _read(folder)
+    for folder in _places(folders):
+        if folder.name.casefold() == name.casefold() and _looks_like_model(folder):
+            return _read(folder)
+    if name.casefold() in (card.name.casefold() for card in known()):
+        raise NoSuchModel(
+            f"{name} is known, but not on this machine",
+            "docs/models.md says how to get it; then `aj models add PATH`",
+        )
     names = ", ".join(model.card.name for model in available(folders))
     raise NoSuchModel(
         f"no model is called {name}", f"there is {names}" if names else "add one with `aj models add PATH`"
@@ -131,6 +121,12 @@ def _own_folder() -> Path:
     from agent_journal import models
 
     return Path(models.__path__[0])
+
+
+def _places(folders: Sequence[Path]) -> Iterator[Path]:
+    for place in dict.fromkeys(folders):
+        yield place
+        yield from _inner_folders(place)
 
 
 def _inner_folders(place: Path) -> list[Path]:
@@ -156,32 +152,19 @@ def _tried(folder: Path) -> Model | Unusable:
 
 def _read(folder: Path) -> Model:
     file = folder / CARD
+    _check_name(folder.name)
     if file.is_file():
         card = _converted(_toml(file), file)
         if card.name != folder.name:
             raise BadModel(f"{file} names the model {card.name}, its folder {folder.name}", "call both the same")
+        for name in (card.model, card.tokenizer, *card.sha256):
+            if not _may_be_read(folder, name):
+                raise BadModel(f"{file}: {name!r} is no file of the model's folder")
         return Model(card, folder, "installed")
-    found = model_folder.look(folder)
-    if not found.dimensions:
+    card = model_folder.look(folder).card
+    if not card.dimensions:
         raise BadModel(f"{folder} does not say how long its vectors are", f"`aj models add {folder}` finds it out")
-    return Model(_card(folder.name, found, found.dimensions, {}, str(folder)), folder, "model_path")
-
-
-def _card(name: str, found: model_folder.Found, dimensions: int, sums: dict[str, str], source: str) -> Card:
-    return Card(
-        name=name,
-        dimensions=dimensions,
-        tokens=found.tokens,
-        pooling=found.pooling,
-        batch=found.batch,
-        model=found.model,
-        tokenizer=model_folder.TOKENIZER,
-        output=found.output,
-        query_prefix=found.query_prefix,
-        text_prefix=found.text_prefix,
-        source=source,
-        sha256=sums,
-    )
+    return Model(card, folder, "model_path")
 
 
 def _toml(file: Path) -> dict[str, Any]:
@@ -190,7 +173,7 @@ def _toml(file: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(file.read_text("utf-8"))
     except OSError as error:
-        raise BadModel(f"{file} cannot be read: {error.strerror or error}") from error
+        raise unreadable_model(file, error) from error
     except (ValueError, RecursionError) as error:
         raise BadModel(f"{file} is not valid TOML") from error
 
@@ -203,9 +186,19 @@ def _converted(value: object, file: Path) -> Card:
     for name in (card.model, card.tokenizer, *card.sha256):
         if Path(name).is_absolute() or ".." in Path(name).parts:
             raise BadModel(f"{file}: {name} is outside the model's folder")
-    if not NAME.fullmatch(card.name) or min(card.dimensions, card.tokens, card.batch) < 1:
-        raise BadModel(f"{file}: name, dimensions, tokens or batch make no sense")
+    if not NAME.fullmatch(card.name) or min(card.dimensions, card.tokens) < 1:
+        raise BadModel(f"{file}: name, dimensions or tokens make no sense")
     return card
+
+
+def _may_be_read(folder: Path, name: str) -> bool:
+    """Not through a link that leads elsewhere, and not a pipe, which would be waited for. A missing file may: opening
+    it says so."""
+    try:
+        path = (folder / name).resolve()
+        return path.is_relative_to(folder.resolve()) and (path.is_file() or not path.exists())
+    except (OSError, ValueError, RuntimeError):  # too long; a NUL; a loop of links
+        return False
 
 
 # --- checking -------------------------------------------------------------------------------------------
@@ -217,9 +210,10 @@ def verify(model: Model) -> list[str]:
     for name, expected in model.card.sha256.items():
         path = model.folder / name
         try:
-            actual = _sum(path)
+            with path.open("rb") as file:
+                actual = hashlib.file_digest(file, "sha256").hexdigest()
         except OSError as error:
-            wrong.append(f"{path} cannot be read: {error.strerror or error}")
+            wrong.append(unreadable_model(path, error).message)
             continue
         if actual != expected:
             wrong.append(f"{path} has changed: its sha256 is {actual}, not {expected}")
@@ -230,11 +224,6 @@ def size(model: Model) -> int:
     """Bytes of its files, without those that are missing."""
     files = {model.card.model, model.card.tokenizer, *model.card.sha256}
     return sum((model.folder / name).stat().st_size for name in files if (model.folder / name).is_file())
-
-
-def _sum(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _sample(path: Path) -> str:
@@ -249,7 +238,7 @@ def _sample(path: Path) -> str:
                 file.seek(max(size - SAMPLE_BYTES, 0) * place // (SAMPLES - 1))
                 digest.update(file.read(SAMPLE_BYTES))
     except OSError as error:
-        raise BadModel(f"{path} cannot be read: {error.strerror or error}") from error
+        raise unreadable_model(path, error) from error
     return digest.hexdigest()
 
 
@@ -262,19 +251,17 @@ Check = Callable[[Model], int]  # runs the model: the length of its vectors, or 
 def add(path: Path, into: Path, name: str = "", *, check: Check) -> Model:
     """Copy a model that passed its check into the folder of models. It stands there whole, or not at all."""
     found = model_folder.look(path)
+    graph = path / found.card.model
     name = _free_name(name or path.resolve().name, into)
-    card = _card(name, found, found.dimensions, {}, str(path.resolve()))
-    card = replace(card, dimensions=check(Model(card, path, "model_path")), model=Path(found.model).name)
-    graph = path / found.model
+    card = replace(found.card, name=name, source=str(path.resolve()))
+    card = replace(card, dimensions=check(Model(card, path, "model_path")), model=graph.name)
     files = (graph, *(graph.parent / weights for weights in found.weights), path / model_folder.TOKENIZER)
     try:
         for missing in [folder for folder in (*reversed(into.parents), into) if not folder.exists()]:
             missing.mkdir(mode=0o700, exist_ok=True)
-        new = into / f".{name}.{os.getpid()}.{time.time_ns()}"
-        with _undone(new):
-            new.mkdir(mode=0o700)
+        with workplace(into, f".{name}.") as new:
             card = replace(card, sha256={file.name: _copy(file, new / file.name) for file in files})
-            _write(new / CARD, _as_toml(card))
+            _write(new / CARD, [_as_toml(card).encode()])
             new.rename(into / name)
     except OSError as error:
         raise unwritable(into, error) from error
@@ -294,15 +281,18 @@ def remove(name: str, folder: Path) -> None:
         raise unwritable(folder, error) from error
 
 
-def _free_name(name: str, into: Path) -> str:
+def _check_name(name: str) -> None:
     if not NAME.fullmatch(name) or name.casefold() in RESERVED:
         raise BadModel(
             f"{name!r} cannot be a model's name",
             "letters, digits, - and _, with dots between them, at most 64: aj models add PATH --name NAME",
         )
-    own = bundled()
-    taken = {folder.name.casefold() for folder in _inner_folders(into)} | ({own.card.name.casefold()} if own else set())
-    if name.casefold() in taken:
+
+
+def _free_name(name: str, into: Path) -> str:
+    _check_name(name)
+    taken = {folder.name.casefold() for folder in _inner_folders(into)}
+    if name.casefold() in taken or means_bundled(name):
         raise BadModel(
             f"there is a model called {name} already",
             f"remove it with `aj models remove {name}`, or give another --name",
@@ -310,37 +300,25 @@ def _free_name(name: str, into: Path) -> str:
     return name
 
 
-@contextlib.contextmanager
-def _undone(folder: Path) -> Iterator[None]:
-    """Whatever stops the work, Ctrl-C too, leaves no half model behind."""
-    try:
-        yield
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
-
-
 def _copy(source: Path, target: Path) -> str:
-    """Returns the sum of what was written: a source that changes meanwhile must not pass for another."""
-    digest = hashlib.sha256()
     try:
         reading = source.open("rb")
     except OSError as error:
-        raise BadModel(f"{source} cannot be read: {error.strerror or error}") from error
-    with reading, open(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-        while piece := reading.read(COPY_BYTES):
+        raise unreadable_model(source, error) from error
+    with reading:
+        return _write(target, iter(lambda: reading.read(COPY_BYTES), b""))
+
+
+def _write(path: Path, pieces: Iterable[bytes]) -> str:
+    """Returns the sum of what was written: a source that changes meanwhile must not pass for another."""
+    digest = hashlib.sha256()
+    with open(path, "xb", opener=private) as file:
+        for piece in pieces:
             digest.update(piece)
             file.write(piece)
         file.flush()
         os.fsync(file.fileno())
     return digest.hexdigest()
-
-
-def _write(path: Path, text: str) -> None:
-    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
 
 
 def _as_toml(card: Card) -> str:

@@ -11,18 +11,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
+import msgspec
 from msgspec import Struct
 
-from agent_journal.errors import BadModel
+from agent_journal.errors import BadModel, unreadable_model
 from agent_journal.index.onnx_file import Graph, Output, glance
 
 TOKENIZER = "tokenizer.json"
 MODEL = "model.onnx"
 QUANTIZED = ("model_qint8", "model_quantized", "model_int8")  # how exporters begin the names of smaller, faster files
-DYNAMIC_INT8 = frozenset({"MatMulInteger", "DynamicQuantizeLinear", "DynamicQuantizeMatMul"})
 USUAL_TOKENS = 512
 LENGTHY_TOKENS = 1_000_000  # tokenizers without a limit say 10^30
-SETTINGS_BYTES = 1 << 20
+SETTINGS_BYTES, TOKENIZER_BYTES = 1 << 20, 1 << 28  # at most
 OFFSET_POSITIONS = frozenset({"roberta", "xlm-roberta", "camembert", "mpnet"})  # positions begin behind the padding's
 OFFSET = 2
 # Alone, a 2-d output holds sentences; beside tokens, BERT's pooler_output was trained for something else.
@@ -32,18 +32,26 @@ Pooling = Literal["none", "mean", "cls"]
 POOLINGS: Mapping[str, Pooling] = {"pooling_mode_mean_tokens": "mean", "pooling_mode_cls_token": "cls"}
 
 
-class Found(Struct, frozen=True):
-    """Everything of a card but its name and sums. Paths are relative to the folder, with slashes."""
+class Card(Struct, frozen=True):
+    """How a model is used. Without a default: what every card must say."""
 
-    model: str
+    name: str
+    dimensions: int  # 0 in the card of a folder that does not say it
+    tokens: int  # the longest input, the special tokens included
+    pooling: Pooling  # none: the graph pools by itself
+    model: str  # file names, relative to the folder, with slashes
+    tokenizer: str
+    output: str = ""  # of the graph; "" is its first
+    query_prefix: str = ""
+    text_prefix: str = ""
+    licence: str = ""
+    source: str = ""
+    sha256: dict[str, str] = {}  # file -> hex
+
+
+class Found(Struct, frozen=True):
+    card: Card  # without sums
     weights: tuple[str, ...]  # further files, named as the graph names them, beside it
-    output: str
-    pooling: Pooling
-    dimensions: int  # 0 where neither graph nor settings say it
-    tokens: int
-    batch: int
-    query_prefix: str
-    text_prefix: str
 
 
 def holds_model(folder: Path) -> bool:
@@ -61,25 +69,33 @@ def look(folder: Path) -> Found:
     if not graphs:
         raise BadModel(f"{folder} has no ONNX file", "a model needs model.onnx (or onnx/model.onnx) and tokenizer.json")
     chosen = _chosen(folder, graphs)
-    _refuse_links(folder, chosen)
+    for path in (chosen, chosen.parent, folder / TOKENIZER):
+        if path != folder and path.is_symlink():
+            raise _link(path)
     if not (folder / TOKENIZER).is_file():
         raise BadModel(f"{folder} has no tokenizer.json", "models without it cannot be used")
-    _settings(folder, TOKENIZER, limit=1 << 28)
+    _settings(folder, TOKENIZER, TOKENIZER_BYTES)
     graph = glance(chosen)
     output = _output(chosen, graph)
     pooling: Pooling = "none" if len(output.shape) == 2 else _pooling(folder)
     query, text = _prefixes(_settings(folder, "config_sentence_transformers.json"))
-    return Found(
-        model=chosen.relative_to(folder).as_posix(),
-        weights=_weights(chosen, graph),
-        output=output.name,
-        pooling=pooling,
-        dimensions=(output.shape[-1] if output.shape else 0) or _dimensions(folder),
+    card = Card(
+        name=folder.name,
+        dimensions=output.shape[-1] or _dimensions(folder),
         tokens=_tokens(folder),
-        batch=1 if DYNAMIC_INT8 & graph.operators else 16,
+        pooling=pooling,
+        model=chosen.relative_to(folder).as_posix(),
+        tokenizer=TOKENIZER,
+        output=output.name,
         query_prefix=query,
         text_prefix=text,
+        source=str(folder),
     )
+    try:
+        msgspec.json.encode(card)
+    except UnicodeEncodeError as error:  # JSON may escape half a character, and a file's name be any bytes
+        raise BadModel(f"{folder}: a name or a prompt in it is not text") from error
+    return Found(card, _weights(chosen, graph))
 
 
 # --- the graph ------------------------------------------------------------------------------------------
@@ -91,10 +107,10 @@ def _graphs(folder: Path) -> list[Path]:
             path
             for pattern in ("*.onnx", "onnx/*.onnx")
             for path in folder.glob(pattern)
-            if not path.name.startswith(".")
+            if not path.name.startswith(".") and (path.is_file() or path.is_symlink())
         )
     except OSError as error:
-        raise BadModel(f"{folder} cannot be read: {error.strerror or error}") from error
+        raise unreadable_model(folder, error) from error
 
 
 def _chosen(folder: Path, graphs: list[Path]) -> Path:
@@ -109,20 +125,21 @@ def _chosen(folder: Path, graphs: list[Path]) -> Path:
     raise BadModel(f"{folder} has several ONNX files ({names})", f"keep one of them, or name the one to use {MODEL}")
 
 
-def _refuse_links(folder: Path, chosen: Path) -> None:
+def _link(path: Path) -> BadModel:
     """A link may leave the folder: what is copied must be what the user pointed at."""
-    for path in (chosen, chosen.parent, folder / TOKENIZER):
-        if path != folder and path.is_symlink():
-            raise BadModel(f"{path} is a link; links are not followed", "copy the folder with its files, e.g. cp -rL")
+    return BadModel(f"{path} is a link; links are not followed", "copy the folder with its files, e.g. cp -rL")
 
 
 def _weights(chosen: Path, graph: Graph) -> tuple[str, ...]:
     for name in graph.weights:
         path = chosen.parent / name
-        if not name or "/" in name or "\\" in name or name.startswith(".") or path.is_symlink():
-            raise BadModel(f"{chosen} keeps its weights in {name!r}, which is no file beside it")
-        if not path.is_file():
-            raise BadModel(f"{chosen} keeps its weights in {name}, which is missing")
+        try:
+            if not name or "/" in name or "\\" in name or name.startswith(".") or path.is_symlink():
+                raise BadModel(f"{chosen} keeps its weights in {name!r}, which is no file beside it")
+            if not path.is_file():
+                raise BadModel(f"{chosen} keeps its weights in {name}, which is missing")
+        except OSError as error:  # too long a name
+            raise unreadable_model(path, error) from error
     return graph.weights
 
 
@@ -132,8 +149,8 @@ def _output(chosen: Path, graph: Graph) -> Output:
     whole = [o for o in graph.outputs if len(o.shape) == 2 and o.name != "pooler_output"]
     tokens = [o for o in graph.outputs if len(o.shape) == 3]
     preferred = [named[name] for name in (*SENTENCES, *TOKENS) if name in named and len(named[name].shape) in (2, 3)]
-    for output in (*preferred, *tokens[:1], *whole[:1]):
-        return output
+    if found := (*preferred, *tokens, *whole):
+        return found[0]
     shapes = ", ".join(f"{o.name} with {len(o.shape)} axes" for o in graph.outputs)
     raise BadModel(f"{chosen} makes no vectors of texts: its outputs are {shapes}")
 
@@ -145,7 +162,7 @@ def _settings(folder: Path, name: str, limit: int = SETTINGS_BYTES) -> Mapping[s
     """{} where there is no such file."""
     path = folder / name
     if path.is_symlink() or path.parent.is_symlink():
-        raise BadModel(f"{path} is a link; links are not followed", "copy the folder with its files, e.g. cp -rL")
+        raise _link(path)
     try:
         if not path.is_file():
             return {}
@@ -153,7 +170,7 @@ def _settings(folder: Path, name: str, limit: int = SETTINGS_BYTES) -> Mapping[s
             raise BadModel(f"{path} is too large to be settings")
         found = json.loads(path.read_bytes())
     except OSError as error:
-        raise BadModel(f"{path} cannot be read: {error.strerror or error}") from error
+        raise unreadable_model(path, error) from error
     except (ValueError, RecursionError) as error:
         raise BadModel(f"{path} is not JSON") from error
     if not isinstance(found, dict):

@@ -1,4 +1,4 @@
-"""What an ONNX file says about itself: its outputs, its operators and the files its weights lie in.
+"""What an ONNX file says about itself: its outputs, and the files its weights lie in.
 
 Reads the few protobuf fields it needs (https://onnx.ai/onnx/repo-docs/IR.html) and skips the weights, so that listing
 models costs milliseconds and neither onnx nor onnxruntime. Judges nothing: whether a graph runs, only running it tells.
@@ -12,14 +12,14 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from agent_journal.errors import BadModel
+from agent_journal.errors import BadModel, unreadable_model
 
 Span = tuple[int, int]  # begin and end of a field's bytes
 
 # Field numbers of onnx.proto, by message.
 MODEL_GRAPH = 7
-GRAPH_NODE, GRAPH_INITIALIZER, GRAPH_INPUT, GRAPH_OUTPUT = 1, 5, 11, 12
-NODE_OPERATOR = 4
+GRAPH_NODE, GRAPH_INITIALIZER, GRAPH_OUTPUT, NODE_ATTRIBUTE = 1, 5, 12, 5
+ATTRIBUTE_TENSORS, ATTRIBUTE_GRAPHS = (5, 10), (6, 11)  # one, several
 VALUE_NAME, VALUE_TYPE, TYPE_TENSOR, TENSOR_SHAPE, SHAPE_DIMENSION, DIMENSION_VALUE = 1, 2, 1, 2, 1, 1
 TENSOR_EXTERNAL, ENTRY_KEY, ENTRY_VALUE = 13, 1, 2
 
@@ -33,9 +33,7 @@ class Output(Struct, frozen=True):
 
 
 class Graph(Struct, frozen=True):
-    inputs: tuple[str, ...]
     outputs: tuple[Output, ...]
-    operators: frozenset[str]
     weights: tuple[str, ...]  # files beside this one that hold weights, as the graph names them
 
 
@@ -48,27 +46,28 @@ def glance(path: Path) -> Graph:
     except (ValueError, IndexError, RecursionError) as error:  # an empty file cannot be mapped: ValueError
         raise BadModel(f"{path} is not an ONNX file") from error
     except OSError as error:
-        raise BadModel(f"{path} cannot be read: {error.strerror or error}") from error
+        raise unreadable_model(path, error) from error
     if found is None or not found.outputs:
         raise BadModel(f"{path} is not an ONNX file")
     return found
 
 
 def _graph(data: mmap.mmap, graph: Span) -> Graph:
-    inputs: list[str] = []
-    outputs: list[Output] = []
-    operators: set[str] = set()
-    weights: dict[str, None] = {}
-    for number, span in _fields(data, graph):
-        if number == GRAPH_NODE:
-            operators |= {_text(data, name) for _, name in _fields(data, span, NODE_OPERATOR)}
-        elif number == GRAPH_INITIALIZER:
-            weights |= dict.fromkeys(_locations(data, span))
-        elif number == GRAPH_INPUT:
-            inputs += [_text(data, name) for _, name in _fields(data, span, VALUE_NAME)]
-        elif number == GRAPH_OUTPUT:
-            outputs.append(_output(data, span))
-    return Graph(tuple(inputs), tuple(outputs), frozenset(operators), tuple(weights))
+    outputs = [_output(data, span) for _, span in _fields(data, graph, GRAPH_OUTPUT)]
+    weights = dict.fromkeys(name for tensor in _tensors(data, graph) for name in _locations(data, tensor))
+    return Graph(tuple(outputs), tuple(weights))
+
+
+def _tensors(data: mmap.mmap, graph: Span) -> Iterator[Span]:
+    """Those of its nodes too: constants, and the branches of a condition, which are graphs."""
+    yield from (span for _, span in _fields(data, graph, GRAPH_INITIALIZER))
+    for _, node in _fields(data, graph, GRAPH_NODE):
+        for _, attribute in _fields(data, node, NODE_ATTRIBUTE):
+            for number, span in _fields(data, attribute):
+                if number in ATTRIBUTE_TENSORS:
+                    yield span
+                elif number in ATTRIBUTE_GRAPHS:
+                    yield from _tensors(data, span)
 
 
 def _output(data: mmap.mmap, span: Span) -> Output:

@@ -63,6 +63,17 @@ MIGRATIONS = [
     -- Messages that were removed, so that derived indexes can follow.
     CREATE TABLE tombstone (seq INTEGER NOT NULL, message INTEGER NOT NULL);
     """,
+    """
+    -- What a person said last before a message, in a session of any length.
+    CREATE INDEX message_asked ON message (session, ordinal) WHERE prompt IS NOT NULL;
+    """,
+    """
+    -- What `aj forget` removed and is not to be taken in again; `root` is the session it went with, itself for most.
+    CREATE TABLE forgotten (key TEXT PRIMARY KEY, at_us INTEGER NOT NULL, root TEXT NOT NULL) WITHOUT ROWID;
+
+    -- What people said there, as keyed hashes: a prompt history repeats it without naming the session.
+    CREATE TABLE forgotten_prompt (hash INTEGER NOT NULL, key TEXT NOT NULL, PRIMARY KEY (hash, key)) WITHOUT ROWID;
+    """,
 ]
 
 

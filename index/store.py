@@ -8,26 +8,27 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 import msgspec
 from msgspec import Struct
 
-from agent_journal.errors import JournalCorrupt, JournalError, JournalUnwritable, NoSuchSession, unwritable
-from agent_journal.index import codec, schema
+from agent_journal.errors import JournalCorrupt, unwritable
+from agent_journal.index import codec, naming, schema
+from agent_journal.index.codec import path_text
 from agent_journal.index.exclusion import is_private
-from agent_journal.session import Message, Session, StoredMessage, StoredSession
+from agent_journal.index.guard import damaged, guarded
+from agent_journal.session import Derived, Message, Session, StoredMessage, StoredSession, project_name
 
 DATABASE = "journal.db"
+LAST = "last_search.json"  # where the hits of the last search are
+IMPORTED = "import"  # a source's agent where it is an export: no connector looks for it, so it never goes missing
 BUSY_MS = 5000
-AMBIGUOUS_SHOWN = 5
-LONGEST_NAME = 500
-LEAST_HANDLE = 8  # characters of an id that people can compare
+DICTIONARIES = ("dictionary", "named_dictionary")  # keys of meta; a journal has one of them, or none
 
 
 class Copy(Struct, frozen=True, array_like=True):
@@ -69,41 +70,7 @@ _SOURCE_COLUMNS = ", ".join(SourceRow.__struct_fields__)
 _SESSION_COLUMNS = "s.id, s.facts, s.derived, (SELECT gone FROM source WHERE source.id = s.source)"
 
 _MESSAGES = "CAST(coalesce(sum(message_count), 0) AS INTEGER)"
-
-
-@contextmanager
-def guarded(path: Path) -> Iterator[None]:
-    """SQLite's failures as sentences. A damaged journal is reported, never deleted."""
-    try:
-        yield
-    except sqlite3.DatabaseError as error:
-        raise _sentence(path, error) from error
-    except codec.DAMAGE as error:
-        raise _damaged(path, error) from error
-
-
-# By SQLite's primary result codes; an I/O error is most often a disk without space for the shared-memory file.
-_UNWRITABLE = {
-    sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_IOERR,
-}  # fmt: skip
-_LOCKED = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
-
-
-def _sentence(path: Path, error: sqlite3.DatabaseError) -> JournalError:
-    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
-    if code in _UNWRITABLE:
-        return unwritable(path.parent, error)
-    if code in _LOCKED:
-        return JournalUnwritable(f"{path}: the database is locked by another program", "close it and try again")
-    return _damaged(path, error)
-
-
-def _damaged(path: Path, error: Exception) -> JournalCorrupt:
-    return JournalCorrupt(
-        f"{path} is damaged ({error})",
-        "it was left as it is. Sessions whose files still exist can be rebuilt: move journal.db away and run "
-        "`aj reindex`. Sessions whose files are gone are only in it: try `sqlite3 journal.db .recover` on a copy.",
-    )
+CHOSEN = "(SELECT value FROM json_each(?))"  # rows, as a JSON list
 
 
 class Store:
@@ -195,11 +162,41 @@ class Store:
 
     def lacking(self, what: str) -> JournalCorrupt:
         """For whoever misses something that the tables' own rules say is there."""
-        return _damaged(self.path, LookupError(f"{what} is missing"))
+        return damaged(self.path, LookupError(f"{what} is missing"))
 
     def number(self, sql: str, values: Sequence[object] = ()) -> int:
         found = self.rows(sql, values)
         return int(str(found[0][0])) if found and found[0][0] is not None else 0
+
+    def numbers(self, sql: str, values: Sequence[object] = ()) -> list[int]:
+        """The first column of every row."""
+        return [int(str(row[0])) for row in self.rows(sql, values)]
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """Several reads see one state of the journal, whatever is written meanwhile."""
+        if self.db.in_transaction:  # a part of a longer look
+            yield
+            return
+        self.rows("BEGIN")
+        try:
+            yield
+        finally:
+            self.rows("ROLLBACK")
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """All of it or nothing is written. The caller holds the write lock."""
+        with guarded(self.path):
+            self.db.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+            except BaseException:
+                if self.db.in_transaction:  # SQLite itself gives up the transaction on a full disk
+                    self.db.execute("ROLLBACK")
+                self.relearn()
+                raise
+            self.db.execute("COMMIT")
 
     # --- the whole ---------------------------------------------------------------------------------------
 
@@ -251,20 +248,7 @@ class Store:
         number, facts, derived, gone = row
         with guarded(self.path):
             session, derivation = codec.session_of(_bytes(facts)), codec.derived_of(_bytes(derived))
-        return StoredSession(int(str(number)), session, derivation, bool(gone), self._handle(session))
-
-    def _handle(self, session: Session) -> str:
-        """The shortest text that names the session and no other: a beginning of its id, else its key."""
-        below, same, above = self._one(
-            "SELECT (SELECT max(native_id) FROM session WHERE native_id < ?1), "
-            "(SELECT count(*) FROM session WHERE native_id = ?1), "
-            "(SELECT min(native_id) FROM session WHERE native_id > ?1)",
-            (session.id,),
-        )
-        if same != 1:
-            return session.key
-        needed = [LEAST_HANDLE, *(_shared(session.id, str(other)) + 1 for other in (below, above) if other)]
-        return session.id[: max(needed)]
+        return StoredSession(int(str(number)), session, derivation, bool(gone), naming.handle(self, session))
 
     def session(self, row: int) -> StoredSession:
         return self._session(self._one(f"SELECT {_SESSION_COLUMNS} FROM session s WHERE s.id = ?", (row,)))
@@ -273,16 +257,40 @@ class Store:
         self, limit: int, offset: int = 0, among: Iterable[int] | None = None
     ) -> tuple[int, list[StoredSession]]:
         """(how many there are, one page of them), all of them or those among some rows."""
-        where, values = "", ""
-        if among is not None:
-            where, values = "WHERE s.id IN (SELECT value FROM json_each(?))", json.dumps(list(among))
-        given = (values,) if where else ()
+        given = () if among is None else (json.dumps(list(among)),)
+        where = f"WHERE s.id IN {CHOSEN}" if given else ""
         total = self.number(f"SELECT count(*) FROM session s {where}", given)
         found = self.rows(
             f"SELECT {_SESSION_COLUMNS} FROM session s {where} ORDER BY s.ended_us DESC, s.id LIMIT ? OFFSET ?",
             (*given, limit, offset),
         )
         return total, [self._session(row) for row in found]
+
+    def ordered_sessions(self, order: str, among: Iterable[int] | None = None) -> list[int]:
+        """Rows of all sessions or some, in an order of SQL."""
+        given = () if among is None else (json.dumps(list(among)),)
+        where = f"WHERE id IN {CHOSEN}" if given else ""
+        return self.numbers(f"SELECT id FROM session {where} ORDER BY {order}", given)
+
+    def read_from(self, rows: Iterable[int]) -> list[tuple[str, str]]:
+        """(path, label of the home) of the agents' files that these sessions were read from."""
+        found = self.rows(
+            "SELECT DISTINCT c.path, c.home FROM session s JOIN source c ON c.id = s.source "
+            "WHERE c.agent != ? AND s.id IN (SELECT value FROM json_each(?)) ORDER BY c.path",
+            (IMPORTED, json.dumps(list(rows))),
+        )
+        return [(path_text(path), str(home)) for path, home in found]
+
+    def workspace_sessions(self, name: str) -> list[int]:
+        """Rows of the sessions of a workspace, by its path or its last component."""
+        found = self.rows("SELECT DISTINCT workspace FROM session WHERE workspace IS NOT NULL")
+        paths = [row[0] for row in found if name in (row[0], project_name(path_text(row[0])))]
+        return self.numbers(f"SELECT id FROM session WHERE workspace IN {CHOSEN}", (json.dumps(paths),))
+
+    def facts(self, row: int) -> tuple[Session, Derived]:
+        facts, derived = self._one("SELECT facts, derived FROM session WHERE id = ?", (row,))
+        with guarded(self.path):
+            return codec.session_of(_bytes(facts)), codec.derived_of(_bytes(derived))
 
     def open_sessions(self, patterns: Sequence[str]) -> list[int] | None:
         """Rows of the sessions that no pattern of index.exclude keeps out; None for all of them."""
@@ -292,77 +300,52 @@ class Store:
         return [int(str(row[0])) for row in found if not is_private(codec.session_of(_bytes(row[1])), patterns)]
 
     def gone_sessions(self) -> list[int]:
-        found = self.rows("SELECT s.id FROM session s JOIN source c ON c.id = s.source WHERE c.gone")
-        return [int(str(row[0])) for row in found]
+        return self.numbers("SELECT s.id FROM session s JOIN source c ON c.id = s.source WHERE c.gone")
 
     def is_head(self, message: StoredMessage) -> bool:
         """Whether it carries its session's title in the word index."""
         return self.number("SELECT head FROM session WHERE id = ?", (message.session,)) == message.id
 
     def find(self, name: str) -> StoredSession:
-        """A session by key, native id, slug, or a prefix of an id or key that fits only one."""
-        # Arguments that are not UTF-8 hold surrogates, which SQLite cannot take.
-        plain = name.encode("utf-8", "replace").decode()
-        if not name or len(name) > LONGEST_NAME or plain != name:
-            raise NoSuchSession(f"no session is called {plain[:60]!r}", "see `aj sessions`")
-        exact = self.rows(
-            f"SELECT {_SESSION_COLUMNS} FROM session s WHERE s.key = ?1 OR s.native_id = ?1 OR s.slug = ?1", (name,)
-        )
-        if len(exact) == 1:
-            return self._session(exact[0])
-        if exact:
-            raise self._ambiguous(name, exact)
-        like = name.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%"
-        found = self.rows(
-            f"SELECT {_SESSION_COLUMNS} FROM session s "
-            "WHERE s.native_id LIKE ?1 ESCAPE '\\' OR s.key LIKE ?1 ESCAPE '\\' "
-            f"OR s.slug LIKE ?1 ESCAPE '\\' ORDER BY s.is_agent, s.ended_us DESC LIMIT {AMBIGUOUS_SHOWN + 1}",
-            (like,),
-        )
-        if not found:
-            raise NoSuchSession(f"no session is called {name!r}", "see `aj sessions`")
-        if len(found) > 1 and not (mains := self._one_main(found)):
-            raise self._ambiguous(name, found)
-        return self._session(found[0] if len(found) == 1 else mains)
-
-    def _one_main(self, found: Sequence[Sequence[object]]) -> Sequence[object]:
-        """A session's own sub-agents share its prefix: the prefix still names the session."""
-        mains = [row for row in found if not codec.session_of(_bytes(row[1])).is_agent_session]
-        return mains[0] if len(mains) == 1 and len(found) <= AMBIGUOUS_SHOWN else ()
-
-    def _ambiguous(self, name: str, found: Sequence[Sequence[object]]) -> NoSuchSession:
-        names = [self._session(row).session.key for row in found[:AMBIGUOUS_SHOWN]]
-        more = " …" if len(found) > AMBIGUOUS_SHOWN else ""
-        return NoSuchSession(f"{name!r} fits several sessions: {', '.join(names)}{more}", "give more of the id")
+        """By key, native id, slug, or a prefix of one that fits only one."""
+        return self.session(naming.row_of(self, name))
 
     # --- messages ----------------------------------------------------------------------------------------
 
     @property
     def bodies(self) -> codec.Bodies:
         if self._bodies is None:
-            found = self.rows("SELECT value FROM meta WHERE key = 'dictionary'")
-            self._bodies = codec.Bodies(_bytes(found[0][0]) if found else None)
+            found = self.rows("SELECT value, key = ? FROM meta WHERE key IN (?, ?)", (DICTIONARIES[1], *DICTIONARIES))
+            self._bodies = codec.Bodies(_bytes(found[0][0]), named=bool(found[0][1])) if found else codec.Bodies(None)
         return self._bodies
 
     def learn(self, samples: Sequence[Message]) -> None:
-        """Take these messages as the pattern for compressing all later ones. Once in a journal's life."""
+        """Take these messages as the pattern for compressing all later ones. Once in a journal's life, unless some are
+        forgotten: bodies that were written with an earlier dictionary are the caller's to rewrite."""
         dictionary = codec.dictionary_of(samples)
+        self.rows("DELETE FROM meta WHERE key IN (?, ?)", DICTIONARIES)
         if dictionary is not None:
-            self.rows("INSERT INTO meta VALUES ('dictionary', ?)", (dictionary,))
-            self.relearn()
+            self.rows("INSERT INTO meta VALUES (?, ?)", (DICTIONARIES[1], dictionary))
+        self.relearn()
 
     def relearn(self) -> None:
         """Look again for the dictionary: another process wrote it, or our transaction that did was undone."""
         self._bodies = None
 
     def message_of(self, body: bytes) -> Message:
+        self.can_read(body)
+        return self.bodies.message(body)
+
+    def can_read(self, body: bytes) -> bool:
         if not self.bodies.readable(body):
             self.relearn()
-        return self.bodies.message(body)
+        return self.bodies.readable(body)
 
     def _message(self, row: Sequence[object]) -> StoredMessage:
         number, session, ordinal, body, vanished = row
         with guarded(self.path):
+            if not self.can_read(_bytes(body)):  # rewritten, with its dictionary, since this row was read
+                (body,) = self._one("SELECT body FROM message WHERE id = ?", (number,))
             message = self.message_of(_bytes(body))
         return StoredMessage(int(str(number)), int(str(session)), int(str(ordinal)), message, bool(vanished))
 
@@ -373,6 +356,22 @@ class Store:
             (session, min(first, 2**62), 2**62 if last is None else min(last, 2**62)),
         )
         return [self._message(row) for row in found]
+
+    def stream(self, session: int, wanted: Container[int] | None = None) -> Iterator[tuple[int, Message]]:
+        """(Digest, message) of a session, one after the other; only those with a wanted digest are decoded."""
+        with guarded(self.path):
+            found = self.db.execute("SELECT digest, body FROM message WHERE session = ? ORDER BY ordinal", (session,))
+            for digest, body in found:
+                if wanted is None or digest in wanted:
+                    yield digest, self.message_of(_bytes(body))
+
+    def repeated_digests(self) -> frozenset[int]:
+        """Of messages that stand in several places."""
+        return frozenset(self.numbers("SELECT digest FROM message GROUP BY digest HAVING count(*) > 1"))
+
+    def digests(self, messages: Sequence[int]) -> frozenset[int]:
+        sql = f"SELECT digest FROM message WHERE id IN {CHOSEN}"
+        return frozenset(self.numbers(sql, (json.dumps(messages),)))
 
     def message(self, number: int) -> StoredMessage:
         sql = "SELECT id, session, ordinal, body, vanished FROM message WHERE id = ?"
@@ -389,12 +388,11 @@ class Store:
     def asked_before(self, at: StoredMessage) -> Message | None:
         """What a person said last before a message: what it answers."""
         found = self.rows(
-            "SELECT body FROM message WHERE session = ? AND ordinal < ? AND prompt IS NOT NULL "
-            "ORDER BY ordinal DESC LIMIT 1",
+            "SELECT id, session, ordinal, body, vanished FROM message "
+            "WHERE session = ? AND ordinal < ? AND prompt IS NOT NULL ORDER BY ordinal DESC LIMIT 1",
             (at.session, at.ordinal),
         )
-        with guarded(self.path):
-            return self.message_of(_bytes(found[0][0])) if found else None
+        return self._message(found[0]).message if found else None
 
     def copies(self, messages: Sequence[int]) -> dict[int, list[Copy]]:
         """For each of these messages, every place that holds the same one, itself included; oldest session first."""
@@ -420,31 +418,12 @@ def _is_folder(path: Path) -> bool:
         return False
 
 
-def _shared(a: str, b: str) -> int:
-    """How many characters two texts begin with alike."""
-    pairs = zip(a, b, strict=False)
-    return next((place for place, (x, y) in enumerate(pairs) if x != y), min(len(a), len(b)))
-
-
 def _connected(path: Path) -> sqlite3.Connection:
     schema.check_version(schema.header_version(path))
     db = sqlite3.connect(path, timeout=BUSY_MS / 1000, isolation_level=None)
     db.execute("PRAGMA synchronous = NORMAL")  # WAL stays consistent; a power cut may lose the last batch
     db.execute("PRAGMA cache_size = -16000")
     return db
-
-
-def path_value(path: str) -> str | bytes:
-    """A path as SQLite can keep it: a name that is no text is kept as its bytes."""
-    try:
-        path.encode()
-    except UnicodeEncodeError:
-        return os.fsencode(path)
-    return path
-
-
-def path_text(value: Any) -> Any:
-    return os.fsdecode(value) if isinstance(value, bytes) else value
 
 
 def _bytes(value: object) -> bytes:

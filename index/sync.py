@@ -17,15 +17,19 @@ from msgspec import Struct, structs
 from agent_journal.config import Config
 from agent_journal.connectors.base import Connector, Reading, Source, home_kind, readable
 from agent_journal.errors import UnreadableSource
+from agent_journal.index.codec import path_value
 from agent_journal.index.exclusion import is_private
+from agent_journal.index.forgotten import KIND as FORGOTTEN
+from agent_journal.index.guard import guarded
 from agent_journal.index.intake import Intake, Merged
-from agent_journal.index.lexical import DamagedIndex, Indexed, Lexical, LexicalWriter
+from agent_journal.index.lexical import BESIDE, DamagedIndex, Indexed, Lexical, LexicalWriter
 from agent_journal.index.scan import Look, Scan, exclusion_mark, failure_mark, scan
-from agent_journal.index.store import Store, guarded, path_value
+from agent_journal.index.store import Store
 from agent_journal.session import Transcript
 
 Progress = Callable[[str, int, int, str], None]  # stage, done, total, what is being read
 
+UNUSED = "NOT EXISTS (SELECT 1 FROM session WHERE session.source = source.id)"
 BATCH_BYTES = 8 * 2**20  # source bytes per transaction: what a crash makes us read again
 BATCH_SECONDS = 0.5
 COMMIT_SECONDS = 5.0  # searches beside a long run see what is in so far
@@ -127,6 +131,15 @@ class Sync:
             with self._written(lexical):
                 self._finish(0, merge=True)
 
+    def renew(self) -> None:
+        """The word index written anew beside the old one, which answers until then. What was deleted from it is in its
+        files until its segments merge, and tantivy's binding cannot be told to merge them."""
+        self.follow()
+        beside = Lexical.create(self.store, self.indexed, BESIDE)
+        with self._written(beside):
+            self._finish(0, merge=True)
+        beside.take_place()
+
     @contextmanager
     def _written(self, lexical: Lexical) -> Iterator[None]:
         try:
@@ -173,6 +186,7 @@ class Sync:
             for gone, rows in ((1, found.gone), (0, found.back)):
                 for row in rows:
                     self.store.db.execute("UPDATE source SET gone = ? WHERE id = ?", (gone, row))
+            self.store.db.execute(f"DELETE FROM source WHERE gone AND status = '{FORGOTTEN}' AND {UNUSED}")
             self.store.db.execute("COMMIT")
 
     def _read_all(
@@ -215,19 +229,10 @@ class Sync:
     def _write(self, pending: Sequence[tuple[Connector, Source, str, Reading]]) -> None:
         if not pending:
             return
-        db = self.store.db
-        with guarded(self.store.path):
-            db.execute("BEGIN IMMEDIATE")
-            try:
-                self._learn(pending)
-                for connector, source, failure, reading in pending:
-                    self._write_one(connector, source, failure, reading)
-            except BaseException:
-                if db.in_transaction:  # SQLite itself gives up the transaction on a full disk
-                    db.execute("ROLLBACK")
-                self.store.relearn()
-                raise
-            db.execute("COMMIT")
+        with self.store.transaction():
+            self._learn(pending)
+            for connector, source, failure, reading in pending:
+                self._write_one(connector, source, failure, reading)
         due = time.monotonic() - self.committed > COMMIT_SECONDS
         self._index(commit=due)
         if due:
@@ -244,16 +249,17 @@ class Sync:
     def _write_one(self, connector: Connector, source: Source, failure: str, reading: Reading) -> None:
         patterns = self.config.index.exclude
         transcripts = [self._homed(t, source) for t in reading.transcripts if not is_private(t.session, patterns)]
-        status = "read" if transcripts else "excluded" if reading.transcripts else "empty"
+        excluded = len(reading.transcripts) - len(transcripts)
+        admitted, left_out = self.intake.admitted(str(source.path), transcripts)
+        reading.skipped.update(left_out)
+        status = "read" if admitted else FORGOTTEN if transcripts else "excluded" if excluded else "empty"
         mark = ""
         if failure or any(line == 0 for line, _ in reading.bad_lines):
             mark = failure_mark(source)
-        elif len(transcripts) < len(reading.transcripts):
+        elif excluded:
             mark = exclusion_mark(self.config)
         row = self._source_row(connector, source, mark, "failed" if failure else status, failure, reading)
-        merged = self.intake.merge(row, str(source.path), transcripts)
-        for name in Merged.__struct_fields__:
-            setattr(self.merged, name, getattr(self.merged, name) + getattr(merged, name))
+        self.merged += self.intake.merge(row, str(source.path), admitted)
         reading.transcripts = []  # the report needs counts, not the conversation
         self.readings.setdefault(connector.agent, []).append((source, failure, reading))
 

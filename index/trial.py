@@ -1,6 +1,6 @@
 """Whether a model really embeds: a few texts through it, before it may stand among the others.
 
-Says why not in a sentence. It judges no quality: only that vectors come out and that they differ.
+Judges no quality: only that vectors come out and that they differ.
 """
 
 from __future__ import annotations
@@ -17,12 +17,7 @@ def vector_length(model: Model) -> int:
 
     from agent_journal.index.embed import OnnxEmbedder
 
-    embedder = OnnxEmbedder(model, 0)
-    vectors = embedder.embed(TEXTS)
-    if vectors.ndim != 2 or len(vectors) != len(TEXTS):
-        raise BadModel(f"{model.card.name} gives no vector for each text")
-    if not np.isfinite(vectors).all():
-        raise BadModel(f"{model.card.name} gives vectors that are no numbers")
+    vectors = OnnxEmbedder(model).embed(TEXTS)  # raises for what is no vector
     if np.allclose(vectors[0], vectors[1], atol=1e-4):
         raise BadModel(f"{model.card.name} gives the same vector for different texts")
     return int(vectors.shape[1])

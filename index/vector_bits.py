@@ -79,7 +79,7 @@ def extend(folder: Path, rows: Rows, header: Header, committed: int) -> None:
     done = min(known(folder, header), committed)
     if not done:
         path.unlink(missing_ok=True)  # a reader may have mapped the old one
-    with opened(path, os.O_CREAT) as descriptor:
+    with opened(path, os.O_RDWR | os.O_CREAT) as descriptor:
         for block in blocks(rows[done:]):
             put(descriptor, _START + done * width, signs(block["vector"]).tobytes())
             done += len(block)

@@ -14,6 +14,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 from msgspec import Struct
@@ -34,6 +35,7 @@ SLOT_BYTES = 512  # one sector
 HEADER_BYTES = 2 * SLOT_BYTES
 _WIDTHS = {np.dtype(kind).itemsize: name for name, kind in PRECISIONS.items()}
 
+T = TypeVar("T", bound=np.generic)
 Rows = NDArray[np.void]  # fields "digest" and "vector"
 
 
@@ -103,6 +105,15 @@ def load(path: Path, wanted: Header) -> Stored:
         raise NotVectors(f"the vectors cannot be read ({getattr(error, 'strerror', None) or error})") from error
 
 
+def header_of(path: Path) -> Header:
+    """What a file says of itself. Raises NotVectors with the reason."""
+    try:
+        with path.open("rb") as file:
+            return _newest(file.read(HEADER_BYTES))
+    except OSError as error:
+        raise NotVectors(f"the vectors cannot be read ({error.strerror or error})") from error
+
+
 def mapped(descriptor: int, header: Header, count: int) -> Rows:
     if not count:
         return np.empty(0, header.row)
@@ -139,7 +150,7 @@ def _refuse_others(header: Header, wanted: Header) -> None:
         raise NotVectors(f"the vectors are {header.precision}, not {wanted.precision}")
 
 
-def blocks(rows: Rows) -> Iterator[Rows]:
+def blocks(rows: NDArray[T]) -> Iterator[NDArray[T]]:
     for start in range(0, len(rows), BLOCK_ROWS):
         yield rows[start : start + BLOCK_ROWS]
 
@@ -163,8 +174,8 @@ def writing(folder: Path) -> Iterator[None]:
 
 
 @contextmanager
-def opened(path: Path, flags: int = 0) -> Iterator[int]:
-    descriptor = os.open(path, os.O_RDWR | flags | getattr(os, "O_BINARY", 0), 0o600)
+def opened(path: Path, flags: int = os.O_RDWR) -> Iterator[int]:
+    descriptor = os.open(path, flags | getattr(os, "O_BINARY", 0), 0o600)
     try:
         yield descriptor
     finally:
@@ -196,23 +207,14 @@ def write_anew(path: Path, header: Header, pieces: Iterable[Rows]) -> None:
     """A whole new file, written beside and renamed: a crash leaves the old one or the new one."""
     beside = leftover(path)
     beside.unlink(missing_ok=True)
-    with opened(beside, os.O_CREAT | os.O_EXCL) as descriptor:
+    with opened(beside, os.O_RDWR | os.O_CREAT | os.O_EXCL) as descriptor:
         for piece in pieces:
             header = put_rows(descriptor, header, piece)
         put_header(descriptor, header)
     beside.replace(path)
     if sys.platform != "win32":
-        with _folder(path.parent) as descriptor:
+        with opened(path.parent, os.O_RDONLY) as descriptor:
             os.fsync(descriptor)
-
-
-@contextmanager
-def _folder(path: Path) -> Iterator[int]:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
 
 
 def leftover(path: Path) -> Path:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from agent_journal.index.vector_file import BLOCK_ROWS
+from agent_journal.index.vector_file import blocks
 
 try:
     import simsimd
@@ -39,10 +39,7 @@ def dots(query: NDArray[Any], vectors: NDArray[Any]) -> Scores:
 
 def numpy_dots(query: NDArray[Any], vectors: NDArray[Any]) -> Scores:
     asked = query.astype(np.float32)
-    parts = [
-        vectors[start : start + BLOCK_ROWS].astype(np.float32, copy=False) @ asked
-        for start in range(0, len(vectors), BLOCK_ROWS)
-    ]
+    parts = [block.astype(np.float32, copy=False) @ asked for block in blocks(vectors)]
     return np.concatenate(parts).astype(np.float64)
 
 
@@ -63,8 +60,7 @@ def hamming(query: NDArray[np.uint8], bits: NDArray[np.uint8]) -> NDArray[Any]:
 
 def numpy_hamming(query: NDArray[np.uint8], bits: NDArray[np.uint8]) -> NDArray[Any]:
     ones = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).sum(axis=1, dtype=np.uint16)
-    parts = [ones[bits[start : start + BLOCK_ROWS] ^ query].sum(axis=1) for start in range(0, len(bits), BLOCK_ROWS)]
-    return np.concatenate(parts)
+    return np.concatenate([ones[block ^ query].sum(axis=1) for block in blocks(bits)])
 
 
 def nearest(distances: NDArray[Any], depth: int) -> Row:

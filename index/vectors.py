@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from agent_journal.errors import JournalUnwritable
 from agent_journal.index import vector_bits, vector_file
-from agent_journal.index.vector_file import BLOCK_ROWS, Header, NotVectors, Rows, Stored
+from agent_journal.index.vector_file import Header, NotVectors, Rows, Stored, blocks
 from agent_journal.index.vector_scan import Row, Scores, best, dots, hamming, nearest, signs
 
 NAME = "vectors.bin"
@@ -93,17 +93,6 @@ class Vectors:
         """Mapped, in their own precision; rows stand apart by a digest."""
         return self._stored.rows["vector"]
 
-    def refresh(self) -> bool:
-        """True if another process has committed or compacted since; a file that is gone or damaged changes nothing."""
-        try:
-            stored = vector_file.load(self.folder / NAME, self._stored.header)
-        except NotVectors:
-            return False
-        if stored.header == self._stored.header and len(stored.rows) == self.count:
-            return False
-        self._adopt(stored)
-        return True
-
     # --- writing: the caller holds the journal's write lock ---
 
     def append(self, digests: NDArray[np.uint64], vectors: NDArray[np.float32]) -> int:
@@ -161,7 +150,7 @@ class Vectors:
                 raise ValueError(f"a choice among {keep.shape} rows, but there are {len(rows)}")
             if not keep.all():
                 fresh = vector_file.fresh(header.mark, header.dimensions, header.precision)
-                kept = (rows[places] for places in _pieces(np.flatnonzero(keep)))
+                kept = (rows[places] for places in blocks(np.flatnonzero(keep)))
                 vector_file.write_anew(self.folder / NAME, fresh, kept)
                 vector_bits.forget(self.folder)
                 self._adopt(vector_file.load(self.folder / NAME, fresh))
@@ -206,7 +195,7 @@ class Vectors:
         return asked
 
     def _scores(self, asked: NDArray[Any], rows: Row) -> Scores:
-        parts = [dots(asked, self.vectors[places]) for places in _pieces(rows)]
+        parts = [dots(asked, self.vectors[places]) for places in blocks(rows)]
         return np.concatenate(parts) if parts else np.empty(0)
 
     def _prefiltered(self, asked: NDArray[Any], k: int, chosen: Row | None) -> Row:
@@ -221,10 +210,6 @@ def _loss(stored: Stored) -> str:
     if not stored.lost:
         return ""
     return f"the file of vectors was cut short: {stored.lost:,} of {stored.header.count:,} are lost"
-
-
-def _pieces(rows: Row) -> list[Row]:
-    return [rows[start : start + BLOCK_ROWS] for start in range(0, len(rows), BLOCK_ROWS)]
 
 
 def _finite(vectors: NDArray[Any], kind: np.dtype[Any]) -> NDArray[Any]:

@@ -61,11 +61,6 @@ class Writer:
 Linear = Callable[[Writer, str, str, Floats, Floats], str]
 
 
-def exact(writer: Writer, name: str, x: str, matrix: Floats, bias: Floats) -> str:
-    product = writer.apply("MatMul", x, writer.constant(f"{name}.w", matrix))
-    return writer.apply("Add", product, writer.constant(f"{name}.b", bias))
-
-
 def dynamic_int8(writer: Writer, name: str, x: str, matrix: Floats, bias: Floats) -> str:
     """Weights and activations in 8 bits, one scale for each output and one for the whole input: the fastest, but the
     vectors depend on what else is in the batch, and one large channel leaves the others no bits."""
@@ -127,7 +122,7 @@ def quantized(values: Floats, most: int = WEIGHT_MAX) -> tuple[Floats, NDArray[n
 
 
 def sentence_encoder(encoder: Encoder, linear: Linear, word_block: int) -> onnx.ModelProto:
-    """`word_block`: numbers of a word's vector that share a scale; 0 keeps the table exact."""
+    """`word_block`: numbers of a word's vector that share a scale."""
     writer = Writer()
     hidden = encoder.weights["word"].shape[1]
     mask = writer.apply("Cast", "attention_mask", to=TensorProto.FLOAT)
@@ -158,8 +153,6 @@ def _embedded(writer: Writer, encoder: Encoder, word_block: int) -> str:
 
 
 def _words(writer: Writer, table: Floats, block: int) -> str:
-    if not block:
-        return writer.apply("Gather", writer.constant("word", table), "input_ids")
     words, hidden = table.shape
     scales, values = quantized(table.reshape(words, hidden // block, block))
     found = writer.apply("Gather", writer.constant("word", values), "input_ids")

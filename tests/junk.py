@@ -17,7 +17,12 @@ RELAXED = settings(deadline=None, max_examples=300, suppress_health_check=[Healt
 def junk(*keys: str) -> st.SearchStrategy[Any]:
     """Any JSON, with objects that have some of these keys."""
     return st.recursive(
-        st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8) | st.sampled_from(keys),
+        st.none()
+        | st.booleans()
+        | st.integers()
+        | st.floats(allow_nan=False)
+        | st.text(max_size=8)
+        | st.sampled_from(keys),
         lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(keys), inner, max_size=3),
         max_leaves=6,
     )

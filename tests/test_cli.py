@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import logs
 import pytest
 from process import CLAUDE, COPILOT, Aj, lines, two_sessions, write_claude
 
@@ -40,6 +41,7 @@ def aj(tmp_path_factory: pytest.TempPathFactory) -> Aj:
 def settled(answer: Any) -> Any:
     """Without what differs from run to run, or with each change of the ranking."""
     assert isinstance(answer.pop("took_ms"), float)
+    assert answer.pop("redacted") == {}
     assert all(match.pop("score") > 0 for match in answer.get("matches", ()))
     return answer
 
@@ -315,6 +317,7 @@ def test_sessions_json_counts_what_each_holds(aj: Aj) -> None:
         "total": 1,
         "behind": 0,
         "stale": False,
+        "redacted": {},
         "sessions": [
             CLAUDE_SESSION
             | {
@@ -340,3 +343,21 @@ def test_sessions_page_by_page_as_rows(aj: Aj) -> None:
     assert lines(aj("sessions", "--limit", "1").err) == ["1 of 2 sessions · next page: --cursor C"]
     none = aj("sessions", "--project", "nowhere")
     assert (none.code, none.out, none.err) == (1, "", "no session fits\n")
+
+
+def test_programs_get_no_secrets_and_people_do(tmp_path: Path) -> None:
+    aj = two_sessions(tmp_path / "home")
+    token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    other = "5ec2e7aa-0000-4000-8000-000000000001"
+    logs.write(logs.transcript_path(aj.home, other), logs.user("k1", f"deploy with {token} please", sessionId=other))
+    found = aj("search", "deploy please", "--json")
+    assert token not in found.out
+    assert found.object["redacted"] == {"github-token": 2}  # in the text, and in the title made of it
+    hit = found.object["matches"][0]
+    assert hit["message"]["text"] == hit["snippet"]["text"] == "deploy with REDACTED-github-token-1 please"
+    shown = aj("show", other, "--json")
+    assert token not in shown.out
+    assert token not in aj("sessions", "--json").out
+    for plain in (("search", "deploy please", "--json", "--no-redact"), ("search", "deploy please"), ("show", other)):
+        assert token in aj(*plain).out
+    assert token not in aj("search", "deploy please", "--redact").out

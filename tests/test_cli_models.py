@@ -110,7 +110,6 @@ def test_add_in_json_is_the_card(aj: Aj) -> None:
         "dimensions": 8,
         "tokens": 32,
         "pooling": "mean",
-        "batch": 16,
         "model": "model.onnx",
         "tokenizer": "tokenizer.json",
         "output": "last_hidden_state",

@@ -1,6 +1,9 @@
+"""Texts into vectors: the same in any company and by any number of threads; what cannot embed says why."""
+
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import subprocess
 import sys
@@ -19,7 +22,8 @@ from agent_journal.config_keys import Vector
 from agent_journal.errors import BadModel
 from agent_journal.index.embed import Embedder, OnnxEmbedder, load_embedder
 from agent_journal.index.hashing import HashEmbedder
-from agent_journal.index.model import Card, Model, bundled
+from agent_journal.index.model import Model, bundled
+from agent_journal.index.model_folder import Card
 
 TEXTS = ["the parser drops nested quotes", "a recipe for lentil soup", "rename the module", "", "soup", "login " * 50]
 
@@ -29,7 +33,7 @@ def tiny(folder: Path, **changes: object) -> Model:
     place = folder / "tiny"
     if not place.exists():
         tiny_model.write(place)
-    card = Card("tiny", tiny_model.DIMENSIONS, 32, "none", 1, "model.onnx", "tokenizer.json")
+    card = Card("tiny", tiny_model.DIMENSIONS, 32, "none", "model.onnx", "tokenizer.json")
     return Model(replace(card, **changes), place, "installed")
 
 
@@ -231,6 +235,46 @@ def test_a_tokenizer_without_a_place_for_unknown_words_is_named(tmp_path: Path) 
     assert refusal(model).startswith(f"{path} cannot read a text: ")
 
 
+PANICS = {  # of the library's own code: while loading, with every text, and with one
+    "normalizer": {"type": "Precompiled", "precompiled_charsmap": "AAAA"},
+    "pre_tokenizer": {"type": "FixedLength", "length": 0},
+    "post_processor": {
+        "type": "TemplateProcessing",
+        "single": [{"SpecialToken": {"id": "[X]", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
+        "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 0}}],
+        "special_tokens": {},
+    },
+}
+
+
+def with_tokenizer(model: Model, **changes: object) -> Path:
+    path = model.folder / "tokenizer.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+    return path
+
+
+@pytest.mark.parametrize("part", PANICS)
+def test_a_tokenizer_that_panics_is_refused_in_a_sentence(
+    tmp_path: Path, part: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    model = tiny(tmp_path)
+    path = with_tokenizer(model, **{part: PANICS[part]})
+    assert refusal(model).startswith(f"{path} cannot read a text: ")
+    assert capfd.readouterr().err == ""
+
+
+def test_a_tokenizer_that_panics_with_one_text_only_is_named(tmp_path: Path) -> None:
+    model = tiny(tmp_path)
+    endless = {"type": "Split", "pattern": {"Regex": "(a+)+$"}, "behavior": "Isolated", "invert": False}
+    path = with_tokenizer(model, pre_tokenizer=endless)
+    embedder = OnnxEmbedder(model, 2)
+    text = "a" * 40 + "b"
+    for ask in (embedder.embed_query, embedder.knows, lambda text: embedder.embed([text, "soup"])):
+        with pytest.raises(BadModel) as caught:
+            ask(text)
+        assert caught.value.message.startswith(f"{path} cannot read a text: ")
+
+
 def test_vectors_of_another_length_than_the_card_says_are_refused(tmp_path: Path) -> None:
     model = tiny(tmp_path, dimensions=9)
     assert refusal(model) == f"{model.folder / 'model.onnx'} makes vectors of 8 numbers; its card says 9"
@@ -275,9 +319,10 @@ def test_onnxruntime_says_nothing_on_stderr(tmp_path: Path) -> None:
         "import sys; from pathlib import Path\n"
         "from agent_journal.errors import BadModel\n"
         "from agent_journal.index.embed import OnnxEmbedder\n"
-        "from agent_journal.index.model import Card, Model\n"
+        "from agent_journal.index.model import Model\n"
+        "from agent_journal.index.model_folder import Card\n"
         "for file, pooling in ('bad.onnx', 'none'), ('model.onnx', 'mean'), ('model.onnx', 'none'):\n"
-        "    card = Card('tiny', 0, 32, pooling, 1, file, 'tokenizer.json')\n"
+        "    card = Card('tiny', 0, 32, pooling, file, 'tokenizer.json')\n"
         "    try: print(OnnxEmbedder(Model(card, Path(sys.argv[1]), 'installed')).embed(['soup', 'cart']).shape)\n"
         "    except BadModel as error: print(type(error).__name__)\n"
     )
@@ -297,7 +342,7 @@ def test_the_model_asked_for_is_loaded(tmp_path: Path) -> None:
     loaded = load_embedder(Vector(model="tiny", threads=1), [tmp_path])
     assert loaded.embedder is not None
     assert (loaded.embedder.name, loaded.why, loaded.embedder.is_semantic) == ("tiny", "", True)
-    assert (loaded.embedder.tokens, loaded.embedder.dimensions) == (32, 8)
+    assert loaded.embedder.dimensions == 8
     assert np.allclose(loaded.embedder.embed_query("soup"), expected(model, "soup"), atol=1e-6)
 
 
@@ -362,10 +407,10 @@ def test_hashing_folds_accents_and_finds_parts_of_cjk() -> None:
 
 
 def test_hashing_names_its_width_and_is_not_meaning() -> None:
-    embedder = HashEmbedder(64)
-    assert (embedder.name, embedder.mark, embedder.dimensions) == ("hash", "hash-64-1", 64)
+    embedder = HashEmbedder()
+    assert (embedder.name, embedder.mark, embedder.dimensions) == ("hash", "hash-384-1", 384)
     assert not embedder.is_semantic
-    assert embedder.embed(["a text"]).shape == (1, 64)
+    assert embedder.embed(["a text"]).shape == (1, 384)
 
 
 # --- the model in the box -------------------------------------------------------------------------------

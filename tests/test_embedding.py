@@ -44,7 +44,9 @@ def test_the_same_words_after_another_request_mean_something_else(tiny: Home) ->
     for name, asked in {"one": "rename the module", "two": "lentil soup recipe"}.items():
         home = {"sessionId": name}
         tiny.claude(
-            logs.user(f"{name}-u", asked, **home), logs.assistant(f"{name}-a", logs.text("token"), **home), name=name
+            logs.user(f"{name}-u", asked, **home),
+            logs.assistant(f"{name}-a", logs.text("fetch the token"), **home),
+            name=name,
         )
     assert done(tiny.reindex()) == (4, 4, 0)
 
@@ -62,7 +64,7 @@ def test_growth_embeds_only_what_is_new(tiny: Home) -> None:
     talk(tiny, "one", "the parser drops nested quotes")
     assert done(tiny.reindex()) == (1, 1, 0)
     before = vectors_of(tiny)
-    talk(tiny, "one", "the parser drops nested quotes", "login token", "cache")
+    talk(tiny, "one", "the parser drops nested quotes", "login token", "clear the cache")
     assert done(tiny.reindex())[1:] == (2, 0)
     after = vectors_of(tiny)
     assert len(after) == 3
@@ -151,15 +153,21 @@ def test_a_budget_is_said_with_what_is_left(home: Home) -> None:
     assert ran.object["embedding"] | {"seconds": 0} == {"messages": 8, "texts": 7, "left": 0, "seconds": 0}
 
 
-@pytest.mark.parametrize("budget", ["", "soon", "5 parsecs", "-1s", "nan"])
+@pytest.mark.parametrize(
+    ("budget", "seconds"), [("90", 90), ("0s", 0), ("1.5m", 90), ("1h30m", 5400), ("1H 2m 3s", 3723), ("1h5s", 3605)]
+)
+def test_a_budget_is_hours_minutes_and_seconds(budget: str, seconds: float) -> None:
+    code = f"from agent_journal.cli_options import seconds_of; print(seconds_of({budget!r}))"
+    assert float(subprocess.check_output([sys.executable, "-c", code])) == seconds
+
+
+@pytest.mark.parametrize("budget", ["", "soon", "5 parsecs", "-1s", "nan", "1h30", "30m1h", "h"])
 def test_a_budget_that_is_no_time_is_refused(home: Home, budget: str) -> None:
     ended = home.aj("reindex", "--budget", budget)
     assert (ended.returncode, "--budget" in ended.stderr) == (2, True)
 
 
 def test_the_newest_sessions_come_first(tiny: Home) -> None:
-    from agent_journal.index import embedding
-
     for n in range(6):
         talk(tiny, f"s{n}", *(f"cache {n} {m}" for m in range(64)), timestamp=f"2026-03-0{n + 1}T09:00:00.000Z")
     seen: list[tuple[str, int, int]] = []
@@ -170,12 +178,12 @@ def test_the_newest_sessions_come_first(tiny: Home) -> None:
     def stop(stage: str, at: int, total: int, what: str) -> None:
         if stage == "embedding":
             seen.append((stage, at, total))
-            if at >= 2 * embedding.BATCH_TEXTS:
+            if at >= 128:
                 raise Enough
 
     with pytest.raises(Enough):
         tiny.reindex(progress=stop)
-    assert seen == [("embedding", 64, 384), ("embedding", 128, 384)]
+    assert seen[-1] == ("embedding", 128, 384)
     answer = tiny.search("cache", mode="semantic", limit=500)
     assert {m.session.session.id for m in answer.matches} <= {"s5", "s4"}
     with tiny.journal() as journal:
@@ -325,7 +333,7 @@ def test_what_a_program_injects_is_not_embedded(home: Home) -> None:
     talk(home, "one", "rename the module")
     home.claude(
         logs.user("m1", "Caveat: lentil soup", isMeta=True, sessionId="two"),
-        logs.user("m2", "login", sessionId="two"),
+        logs.user("m2", "the login page", sessionId="two"),
         name="two",
     )
     home.reindex()

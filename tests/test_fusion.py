@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_journal.fusion import fused, peak, trust
+from agent_journal.fusion import fused, holders_first, peak, trust
 
 POINTS = st.dictionaries(st.integers(1, 30), st.floats(0.01, 500), max_size=12)
 STRENGTHS = st.dictionaries(st.integers(1, 30), st.floats(0, 12), max_size=12)
@@ -75,3 +77,25 @@ def test_more_of_what_was_asked_is_trusted_more(one: float, other: float, rarity
 def test_a_query_that_is_understood_better_counts_more(one: float, other: float) -> None:
     low, high = sorted((one, other))
     assert 0 < peak(low) <= peak(high) < 10
+
+
+@given(POINTS, st.data())
+def test_holders_of_all_words_lead_their_sessions_and_no_session_gains_or_loses(
+    scores: dict[int, float], data: st.DataObject
+) -> None:
+    sessions = {m: data.draw(st.integers(1, 3)) for m in scores}
+    holding = {m for m in scores if data.draw(st.booleans())}
+    found = holders_first(scores, sessions, holding)
+
+    def of(scores: dict[int, float], session: int) -> list[float]:
+        return sorted(scores[m] for m in scores if sessions[m] == session)
+
+    assert all(of(found, s) == of(scores, s) for s in sessions.values())
+    for one, other in itertools.combinations(scores, 2):
+        if sessions[one] == sessions[other] and one in holding and other not in holding:
+            assert found[one] >= found[other]
+
+
+def test_of_two_that_hold_all_words_the_better_stays_first() -> None:
+    scores = {1: 5.0, 2: 4.0, 3: 3.0, 4: 9.0}
+    assert holders_first(scores, {1: 1, 2: 1, 3: 1, 4: 2}, {2, 3}) == {2: 5.0, 3: 4.0, 1: 3.0, 4: 9.0}

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import logs
 import pytest
+import tiny_model
 from conversations import PARAPHRASES, TALKS, hold, talk, with_tiny
 from journals import Home
 from process import Aj, two_sessions
@@ -153,6 +154,27 @@ def test_only_filters_or_patterns_are_answered_by_words(talks: Home) -> None:
 def test_by_date_is_by_words(talks: Home) -> None:
     answer = talks.search("soup", sort="recent")
     assert (answer.used, answer.why, sessions(answer)) == ("lexical", "sorted by date", ["soup"])
+
+
+def test_a_query_that_the_model_cannot_read_is_answered_by_words(home: Home) -> None:
+    file = tiny_model.write(home.path / ".chats" / "models" / "fragile") / "tokenizer.json"
+    endless = {"type": "Split", "pattern": {"Regex": "(a+)+$"}, "behavior": "Isolated", "invert": False}
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"pre_tokenizer": endless}))
+    home.configure('[index.vector]\nmodel = "fragile"\n')
+    home = Home(home.path, home.variables, vectors=True)
+    talk(home, "one", "the parser drops nested quotes")
+    home.reindex()
+    assert (home.search("parser").used, home.search("parser").embedder) == ("hybrid", "fragile")
+    answer = home.search(f"parser {'a' * 40}b")
+    assert (answer.used, len(answer.matches)) == ("lexical", 1)
+    assert answer.why.startswith(f"{file} cannot read a text: ")
+
+
+def test_emoji_and_signs_alone_say_why_they_find_nothing(tiny: Home) -> None:
+    for query in ("\N{PARTY POPPER}", "-> !!!"):
+        answer = tiny.search(query)
+        why = "no letter or digit was asked for, and signs are not searched"
+        assert (answer.used, answer.why, answer.matches) == ("lexical", why, ())
 
 
 # --- pages ----------------------------------------------------------------------------------------------

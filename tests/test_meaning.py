@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from journals import Home, hits
 
+from agent_journal.errors import JournalUnwritable
 from agent_journal.index.meaning import NOTHING, PLACE, Embedded, Meaning, _Index
 from agent_journal.index.sync import EmbeddingReport
 
@@ -34,6 +35,12 @@ def opened(home: Home) -> Meaning:
         meaning = journal._means().meaning
         assert meaning is not None
         return meaning
+
+
+def vectors_check(home: Home) -> tuple[bool, str]:
+    """What the doctor says of the vectors."""
+    with home.journal() as journal:
+        return next((fine, said) for name, fine, said in journal.doctor().checks if name == "vectors")
 
 
 def damaged_anywhere(home: Home, name: str, damages: list[bytes | None]) -> None:
@@ -168,13 +175,40 @@ def test_neighbours_speak_in_the_same_session(spoken: list[tuple[int, bool]]) ->
             found += step
         return -1
 
-    assert index.before.tolist() == [neighbour(at, -1) for at in range(len(rows))]
-    assert index.after.tolist() == [neighbour(at, 1) for at in range(len(rows))]
+    assert index.before.tolist() == [*(neighbour(at, -1) for at in range(len(rows))), -1]
+    assert index.after.tolist() == [*(neighbour(at, 1) for at in range(len(rows))), -1]
 
 
 def test_no_places_at_all_have_an_index() -> None:
     index = _Index.of(np.empty(0, PLACE))
     assert index.position(np.array([1, 2], np.int64)).tolist() == [-1, -1]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_folder_in_place_of_a_file_is_to_be_removed(tiny: Home, name: str) -> None:
+    file = vectors_folder(tiny) / name
+    file.unlink()
+    file.mkdir()
+    assert len(tiny.search("soup").matches) == 1
+    assert vectors_check(tiny) == (False, f"{file} is a folder; remove it: aj reindex makes them anew")
+    with pytest.raises(JournalUnwritable) as caught:
+        tiny.reindex()
+    assert (caught.value.message, caught.value.hint) == (
+        f"{file} is a folder",
+        "remove it and run `aj reindex`; nothing is lost",
+    )
+    file.rmdir()
+    tiny.reindex()
+    assert vectors_check(tiny) == (True, "64 texts of 66 messages, tiny")
+
+
+@pytest.mark.parametrize("damage", [None, b"", b"\0" * 5000, b"{}\n"])
+def test_places_that_are_lost_are_a_problem_until_the_next_reindex(tiny: Home, damage: bytes | None) -> None:
+    file = vectors_folder(tiny) / "places.bin"
+    file.unlink() if damage is None else file.write_bytes(damage)
+    assert vectors_check(tiny) == (False, "the places of the vectors are lost: aj reindex makes them anew")
+    assert tiny.reindex().embedding.texts == 0
+    assert vectors_check(tiny)[0]
 
 
 def test_an_index_folder_with_a_file_in_place_of_vectors_still_answers(tiny: Home, tmp_path: Path) -> None:

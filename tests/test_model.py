@@ -11,14 +11,16 @@ from pathlib import Path
 import onnx
 import pytest
 import tiny_model
+import tomlkit
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 from onnx import TensorProto, external_data_helper, helper
 
 from agent_journal.errors import BadModel, JournalUnwritable, NoSuchModel
 from agent_journal.index import model, model_folder, onnx_file, trial
-from agent_journal.index.model import Card, Model
+from agent_journal.index.model import Model
+from agent_journal.index.model_folder import Card
 
 
 def never_run(_: Model) -> int:
@@ -54,7 +56,6 @@ def test_added_model_has_a_card_and_private_copies_of_its_files(tmp_path: Path) 
             dimensions=8,
             tokens=32,
             pooling="none",
-            batch=16,
             model="model.onnx",
             tokenizer="tokenizer.json",
             output="embedding",
@@ -83,12 +84,12 @@ def test_settings_of_sentence_transformers_are_read(tmp_path: Path) -> None:
             "config_sentence_transformers": {"prompts": {"query": "query: ", "passage": "passage: "}},
         },
     )
-    found = model_folder.look(folder)
+    found = model_folder.look(folder).card
     assert (found.pooling, found.tokens, found.query_prefix, found.text_prefix) == ("cls", 512, "query: ", "passage: ")
     settings(folder, tokenizer_config={"model_max_length": 128})
-    assert model_folder.look(folder).tokens == 128
+    assert model_folder.look(folder).card.tokens == 128
     settings(folder, tokenizer_config={"model_max_length": 10**30})
-    assert model_folder.look(folder).tokens == 512
+    assert model_folder.look(folder).card.tokens == 512
 
 
 @pytest.mark.parametrize(
@@ -107,7 +108,7 @@ def test_of_several_graphs_the_small_one_is_taken(tmp_path: Path, names: list[st
     (folder / "onnx").mkdir()
     for name in names:
         (folder / name).write_bytes(graph)
-    assert model_folder.look(folder).model == chosen
+    assert model_folder.look(folder).card.model == chosen
     added = model.add(folder, tmp_path / "into", check=never_run)
     assert added.card.model == Path(chosen).name
     assert {path.name for path in added.folder.iterdir()} == {"model.toml", "tokenizer.json", Path(chosen).name}
@@ -125,16 +126,38 @@ def test_weights_beside_the_graph_are_copied_with_it(tmp_path: Path) -> None:
     assert refused(folder, "again")[0] == "FOLDER/model.onnx keeps its weights in model.onnx_data, which is missing"
 
 
-def test_weights_outside_the_folder_are_not_read(tmp_path: Path) -> None:
-    folder = tiny_model.write(tmp_path / "escaping")
+def with_table_in(folder: Path, location: str, *, place: str = "initializer") -> Path:
+    """The folder, with a graph that keeps its table in another file."""
     graph = onnx.load(folder / "model.onnx")
-    table = graph.graph.initializer[0]
-    external_data_helper.set_external_data(table, "../../secret")
+    table = onnx.TensorProto()
+    table.CopyFrom(graph.graph.initializer.pop(0))
+    external_data_helper.set_external_data(table, location)
     table.ClearField("raw_data")
     table.data_location = TensorProto.EXTERNAL
+    constant = helper.make_node("Constant", [], ["table"])
+    constant.attribute.append(onnx.AttributeProto(name="value", type=onnx.AttributeProto.TENSOR, t=table))
+    if place == "initializer":
+        graph.graph.initializer.append(table)
+    elif place == "constant":
+        graph.graph.node.insert(0, constant)
+    else:
+        output = [helper.make_tensor_value_info("table", TensorProto.FLOAT, None)]
+        branch = helper.make_graph([constant], "branch", [], output)
+        graph.graph.node.insert(0, helper.make_node("If", ["x"], ["table"], then_branch=branch, else_branch=branch))
     (folder / "model.onnx").write_bytes(graph.SerializeToString())
+    return folder
+
+
+@pytest.mark.parametrize("place", ["initializer", "constant", "branch"])
+def test_weights_outside_the_folder_are_not_read(tmp_path: Path, place: str) -> None:
+    folder = with_table_in(tiny_model.write(tmp_path / "escaping"), "../../secret", place=place)
     message, _ = refused(folder)
     assert message == "FOLDER/model.onnx keeps its weights in '../../secret', which is no file beside it"
+
+
+def test_weights_of_too_long_a_name_are_refused_with_the_reason(tmp_path: Path) -> None:
+    folder = with_table_in(tiny_model.write(tmp_path / "long"), "x" * 300)
+    assert refused(folder)[0] == f"FOLDER/{'x' * 300} cannot be read: File name too long"
 
 
 def test_pooler_output_beside_tokens_is_not_taken_for_the_sentence(tmp_path: Path) -> None:
@@ -145,20 +168,12 @@ def test_pooler_output_beside_tokens_is_not_taken_for_the_sentence(tmp_path: Pat
     graph = onnx.load(folder / "model.onnx")
     graph.graph.output.insert(0, output("pooler_output", "batch", 8))
     (folder / "model.onnx").write_bytes(graph.SerializeToString())
-    found = model_folder.look(folder)
+    found = model_folder.look(folder).card
     assert (found.output, found.pooling) == ("last_hidden_state", "mean")
     graph.graph.output.append(output("sentence_embedding", "batch", 8))
     (folder / "model.onnx").write_bytes(graph.SerializeToString())
-    found = model_folder.look(folder)
+    found = model_folder.look(folder).card
     assert (found.output, found.pooling) == ("sentence_embedding", "none")
-
-
-def test_dynamically_quantized_graph_takes_one_text_a_run(tmp_path: Path) -> None:
-    folder = tiny_model.write(tmp_path / "int8")
-    graph = onnx.load(folder / "model.onnx")
-    graph.graph.node.append(helper.make_node("DynamicQuantizeLinear", ["length"], ["a", "b", "c"]))
-    (folder / "model.onnx").write_bytes(graph.SerializeToString())
-    assert model_folder.look(folder).batch == 1
 
 
 # --- what is refused ------------------------------------------------------------------------------------
@@ -200,6 +215,10 @@ def written(name: str, content: bytes) -> Callable[[Path], None]:
         (
             written("1_Pooling/config.json", b'{"pooling_mode_max_tokens": true}'),
             "FOLDER pools by pooling_mode_max_tokens; mean and cls are known",
+        ),
+        (
+            written("config_sentence_transformers.json", b'{"prompts": {"query": "\\ud800"}}'),
+            "FOLDER: a name or a prompt in it is not text",
         ),
         (
             written("2_Dense/config.json", b"{}"),
@@ -376,7 +395,7 @@ def test_damaged_card_is_refused_by_name(tmp_path: Path) -> None:
         (card.replace("= 32", '= "32"'), f"{file}: Expected `int`, got `str` - at `$.tokens`"),
         (card.replace('model = "model', 'model = "../model'), f"{file}: ../model.onnx is outside the model's folder"),
         (card.replace('"tiny"', '"other"', 1), f"{file} names the model other, its folder tiny"),
-        (card.replace("= 32", "= 0"), f"{file}: name, dimensions, tokens or batch make no sense"),
+        (card.replace("= 32", "= 0"), f"{file}: name, dimensions or tokens make no sense"),
     ]:
         (added.folder / "model.toml").write_text(text)
         with pytest.raises(BadModel) as caught:
@@ -384,17 +403,57 @@ def test_damaged_card_is_refused_by_name(tmp_path: Path) -> None:
         assert caught.value.message == sentence
 
 
+@pytest.mark.parametrize("name", ["", ".", "a\0b", "x" * 300, "pipe", "away", "loop", "inner"])
+@pytest.mark.parametrize("part", ["model", "tokenizer", "sha256"])
+def test_card_that_names_no_file_of_its_folder_is_refused(tmp_path: Path, part: str, name: str) -> None:
+    folder = model.add(tiny_model.write(tmp_path / "tiny"), tmp_path / "into", check=never_run).folder
+    os.mkfifo(folder / "pipe")
+    (folder / "inner").mkdir()
+    (folder / "away").symlink_to(tmp_path / "tiny" / "model.onnx")
+    (folder / "loop").symlink_to(folder / "loop")
+    card = tomlkit.parse((folder / "model.toml").read_text())
+    card[part] = {name: "0"} if part == "sha256" else name
+    (folder / "model.toml").write_text(tomlkit.dumps(card))
+    sentence = f"{folder}/model.toml: {name!r} is no file of the model's folder"
+    assert model.surveyed([tmp_path / "into"])[-1] == model.Unusable("tiny", sentence)
+
+
+def test_folder_whose_name_can_be_no_models_is_skipped_with_the_reason(tmp_path: Path) -> None:
+    names = ["a b", "hash", "x" * 65, "\x1b[31m"]
+    for name in names:
+        tiny_model.write(tmp_path / name)
+    unusable = [one for one in model.surveyed([tmp_path]) if isinstance(one, model.Unusable)]
+    assert unusable == [model.Unusable(name, f"{name!r} cannot be a model's name") for name in sorted(names)]
+
+
+def test_pipe_in_place_of_a_graph_is_not_waited_for(tmp_path: Path) -> None:
+    folder = tiny_model.write(tmp_path / "folder")
+    (folder / "model.onnx").unlink()
+    os.mkfifo(folder / "model.onnx")
+    assert refused(folder)[0] == "FOLDER has no ONNX file"
+
+
+def test_model_of_the_manifest_that_is_not_here_says_how_to_get_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    card = Card("bge-small", 384, 512, "cls", "model.onnx", "tokenizer.json")
+    monkeypatch.setattr(model, "_own_folder", lambda: tmp_path)
+    (tmp_path / "manifest.toml").write_text(tomlkit.dumps({"model": [asdict(card)]}))
+    with pytest.raises(NoSuchModel) as caught:
+        model.find("BGE-small", [])
+    assert caught.value.message == "BGE-small is known, but not on this machine"
+    assert caught.value.hint == "docs/models.md says how to get it; then `aj models add PATH`"
+
+
 # --- the mark -------------------------------------------------------------------------------------------
 
 
 def test_mark_changes_with_what_changes_a_vector_and_with_nothing_else(tmp_path: Path) -> None:
-    card = Card(
-        "m", 8, 32, "mean", 1, "model.onnx", "tokenizer.json", sha256={"model.onnx": "a", "tokenizer.json": "b"}
-    )
+    card = Card("m", 8, 32, "mean", "model.onnx", "tokenizer.json", sha256={"model.onnx": "a", "tokenizer.json": "b"})
     mark = Model(card, tmp_path, "installed").mark
     assert mark.startswith("m-")
     assert len(mark) == len("m-") + 8
-    same = replace(card, batch=16, licence="MIT", source="x", sha256=dict(reversed(card.sha256.items())))
+    same = replace(card, licence="MIT", source="x", sha256=dict(reversed(card.sha256.items())))
     assert Model(same, tmp_path / "moved", "bundled").mark == mark
     for change in (
         {"sha256": {"model.onnx": "a", "tokenizer.json": "c"}},
@@ -425,5 +484,5 @@ def test_bundled_model_is_as_its_manifest_says() -> None:
     assert model.verify(own) == []
     assert trial.vector_length(own) == own.card.dimensions
     assert {"LICENSE", "NOTICE"} <= {path.name for path in own.folder.iterdir()}
-    found = model_folder.look(own.folder)
-    assert (found.pooling, found.output, found.batch) == (own.card.pooling, own.card.output, own.card.batch)
+    found = model_folder.look(own.folder).card
+    assert (found.pooling, found.output) == (own.card.pooling, own.card.output)

@@ -459,4 +459,4 @@ def test_two_journals_of_the_same_home_are_equal(tmp_path: Path) -> None:
             second.reindex(agent=connector.agent)
         assert contents(first) == contents(second)
         for query in ("checkpoint", "refactor test", "is:error"):
-            assert hits(first.search(query, limit=200)) == hits(second.search(query, limit=200))
+            assert hits(first.search(query, limit=5000)) == hits(second.search(query, limit=5000))

@@ -32,6 +32,20 @@ def clean_text(text: str) -> str:
     return _HARMFUL.sub("", _BREAK.sub("\n", _SEQUENCE.sub("", text)))
 
 
+def shown_text(text: str) -> str:
+    """As clean_text, but for a page that cannot be harmed: what would hide or reorder text is named where it stood."""
+    if text.isprintable():
+        return text
+    return _HARMFUL.sub(_named, _BREAK.sub("\n", _SEQUENCE.sub("", text)))
+
+
+def _named(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    if code < 0x20:
+        return chr(0x2400 + code)  # the picture of a control character
+    return "\ufffd" if 0xD800 <= code <= 0xDFFF else f"⟨U+{code:04X}⟩"
+
+
 def clean_line(text: str) -> str:
     """One line: every run of white space is one space."""
     if not text.isprintable():

@@ -20,6 +20,7 @@ from agent_journal.session import Message, Resume, StoredMessage, StoredSession,
 if TYPE_CHECKING:
     from agent_journal.answer import Answer, Coverage, Match, Parts
     from agent_journal.connectors.base import Connector
+    from agent_journal.redaction import Redactor
     from agent_journal.search import Freshness, SessionList
 
 SCHEMA_VERSION = 1
@@ -172,14 +173,14 @@ def _parts(parts: Parts) -> Object:
     }
 
 
-def answer_object(answer: Answer, limit: int | None, explain: bool = False) -> Object:
+def answer_object(answer: Answer, limit: int | None, explain: bool = False, redactor: Redactor | None = None) -> Object:
     """The whole answer. `limit` is search.clip_chars, or None for whole texts."""
-    facts = answer_facts(answer)
+    facts = answer_facts(answer, redactor)
     ending = {name: facts.pop(name) for name in ("next", "notes")}
     return {**facts, "matches": [match_object(match, limit, explain) for match in answer.matches], **ending}
 
 
-def answer_facts(answer: Answer) -> Object:
+def answer_facts(answer: Answer, redactor: Redactor | None = None) -> Object:
     """All of an answer but its matches."""
     return {
         "schema_version": SCHEMA_VERSION,
@@ -193,10 +194,16 @@ def answer_facts(answer: Answer) -> Object:
             "sessions": answer.total.sessions,
             "exact": answer.total.exact,
         },
+        "redacted": _redacted(redactor),
         "took_ms": round(answer.took_ms, 1),
         "next": answer.next,
         "notes": list(answer.notes),
     }
+
+
+def _redacted(redactor: Redactor | None) -> Object | None:
+    """Kind -> how many; null where nothing was looked for."""
+    return dict(sorted(redactor.counts.items())) if redactor else None
 
 
 def _coverage(coverage: Coverage) -> Object:
@@ -222,13 +229,15 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def sessions_object(page: SessionList, fresh: Freshness, sessions: Sequence[Object]) -> Object:
-    facts = sessions_facts(page, fresh)
+def sessions_object(
+    page: SessionList, fresh: Freshness, sessions: Sequence[Object], redactor: Redactor | None = None
+) -> Object:
+    facts = sessions_facts(page, fresh, redactor)
     ending = {name: facts.pop(name) for name in ("next", "notes")}
     return {**facts, "sessions": list(sessions), **ending}
 
 
-def sessions_facts(page: SessionList, fresh: Freshness) -> Object:
+def sessions_facts(page: SessionList, fresh: Freshness, redactor: Redactor | None = None) -> Object:
     """All of a list but its sessions."""
     return {
         "schema_version": SCHEMA_VERSION,
@@ -236,8 +245,9 @@ def sessions_facts(page: SessionList, fresh: Freshness) -> Object:
         "total": page.total,
         "behind": fresh.behind,
         "stale": fresh.stale,
+        "redacted": _redacted(redactor),
         "next": page.next,
-        "notes": list(fresh.notes),
+        "notes": [*fresh.notes, *page.notes],
     }
 
 
@@ -249,6 +259,7 @@ def shown_object(
     *,
     whole: frozenset[int] = frozenset(),
     tools: bool = True,
+    redactor: Redactor | None = None,
 ) -> Object:
     """`whole`: the ordinals that are not cut."""
     shown = [message_object(m, None if m.ordinal in whole else limit) for m in messages]
@@ -259,6 +270,7 @@ def shown_object(
         "notice": NOTICE,
         "session": listed_session(session, resume),
         "messages": shown,
+        "redacted": _redacted(redactor),
     }
 
 

@@ -51,7 +51,7 @@ def _without_markup(text: str) -> str:
 
 def call_gist(call: ToolCall, cwd: str | None, room: int = ABOUT_COLUMNS) -> str:
     """Name and, in `room` columns, what it is about; paths as seen from the folder it ran in."""
-    name, about = _about(call.arguments)
+    name, about = about_what(call.arguments)
     about = clean_line(about[:GIST_CHARS])
     if cwd and len(cwd) > 1:
         about = re.sub(re.escape(clean_line(cwd)) + r"[/\\](?=[\w.])", "", about)
@@ -59,18 +59,21 @@ def call_gist(call: ToolCall, cwd: str | None, room: int = ABOUT_COLUMNS) -> str
     return " ".join(filter(None, (clean_line(call.name), "(failed)" * (call.success is False), about)))
 
 
-def _about(arguments: Any) -> tuple[str, str]:
+def about_what(arguments: Any) -> tuple[str, str]:
+    """(Name, text) of the argument that says most; without a name where the call was given a text alone."""
     if isinstance(arguments, str):
         return "", arguments
     if not isinstance(arguments, dict):
         return "", ""
-    for name in TELLING:
-        value = arguments.get(name)
-        if isinstance(value, list) and value and all(isinstance(part, str) for part in value):
-            value = " ".join(value)  # a command as its words
-        if isinstance(value, str):
-            return name, value
-    return "", ""
+    texts = ((name, as_text(arguments.get(name))) for name in TELLING)
+    return next(((name, text) for name, text in texts if text.strip()), ("", ""))
+
+
+def as_text(value: Any) -> str:
+    """An argument that is a text, or a command as its words; empty for any other."""
+    if isinstance(value, list) and all(isinstance(part, str) for part in value):
+        return " ".join(value)
+    return value if isinstance(value, str) else ""
 
 
 def _attached(block: Attachment) -> str:

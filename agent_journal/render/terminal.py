@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 INDENT = "    "
 SNIPPET_LINES = 4
+WHOLE = 0.995  # below it, how much is embedded is worth a word
 
 
 def answer_lines(answer: Answer, look: Look, *, full: bool = False, explain: bool = False) -> Iterator[str]:
@@ -159,9 +160,6 @@ def _foot(match: Match, look: Look) -> Iterator[str]:
 # --- what stands beside the answer, on stderr -----------------------------------------------------------
 
 
-WHOLE = 0.995  # below it, how much is embedded is worth a word
-
-
 def status_lines(answer: Answer, look: Look) -> Iterator[str]:
     yield from _notes(answer.notes, look)
     coverage = answer.coverage
@@ -191,6 +189,12 @@ def list_status_lines(page: SessionList, fresh: Freshness, look: Look) -> Iterat
     shown = len(page.sessions)
     facts = [f"{shown:,} of {counted(page.total, 'session')}", *next_page(page.next)] if shown else ["no session fits"]
     yield from flowed(facts, look.width)
+    yield from _freshness(fresh.behind, fresh.stale)
+
+
+def freshness_lines(fresh: Freshness, notes: Sequence[str], look: Look) -> Iterator[str]:
+    """What stands below an answer of another kind."""
+    yield from _notes((*fresh.notes, *notes), look)
     yield from _freshness(fresh.behind, fresh.stale)
 
 

@@ -1,0 +1,268 @@
+"""Sessions out and in: `aj export`, `aj import`, `aj validate`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from agent_journal.cli_journal import hit_or_name, opened, shown_progress
+from agent_journal.cli_options import Filters, Json, asked, filtered
+from agent_journal.cli_output import FAILED, FOUND, NOTHING, put, put_facts, say
+
+if TYPE_CHECKING:
+    from agent_journal.exporting import Exported
+    from agent_journal.importing import Imported
+
+PROBLEMS_SHOWN = 20
+
+
+class Format(StrEnum):
+    HTML = "html"
+    MARKDOWN = "markdown"
+    NDJSON = "ndjson"
+    SESSIONDATA = "sessiondata"
+
+
+class Theme(StrEnum):
+    DARK = "dark"
+    LIGHT = "light"
+    AUTO = "auto"
+
+
+class Order(StrEnum):
+    STARTED = "started"
+    WORKSPACE = "workspace"
+    SOURCE = "source"
+
+
+class Schema(StrEnum):
+    V1_1 = "1.1"
+    V1_0 = "1.0"
+
+
+@filtered
+def export(
+    names: Annotated[list[str] | None, typer.Argument(metavar="[SESSION|WORKSPACE]...", show_default=False)] = None,
+    *,
+    query: Annotated[
+        str, typer.Option("--query", metavar="QUERY", help="Sessions with a message that fits; any word may match.")
+    ] = "",
+    filters: Filters,
+    everything: Annotated[bool, typer.Option("--all", help="Every session of the journal.")] = False,
+    formats: Annotated[
+        list[Format] | None, typer.Option("--format", "-f", help="Repeatable; the setting export.default_format.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Short for --format ndjson.")] = False,
+    source: Annotated[bool, typer.Option("--source", help="The agents' own files, as they are.")] = False,
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", metavar="PATH", help="A file, a folder, or - for stdout.")
+    ] = None,
+    gzip: Annotated[bool, typer.Option("--gzip", help="Compressed; a name that ends in .gz says so, too.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
+    tools: Annotated[
+        bool | None, typer.Option("--tools/--no-tools", help="Tool calls; the setting export.include_tool_calls.")
+    ] = None,
+    thinking: Annotated[bool, typer.Option("--thinking/--no-thinking", help="What models thought.")] = True,
+    redact: Annotated[bool, typer.Option("--redact/--no-redact", help="Replace secrets (docs/redaction.md).")] = True,
+    sort: Annotated[Order, typer.Option("--sort", help="In which order.")] = Order.STARTED,
+    theme: Annotated[Theme | None, typer.Option("--theme", help="Of HTML; the setting export.html_theme.")] = None,
+    schema: Annotated[Schema, typer.Option("--schema", help="Of NDJSON; 1.0 has no thinking.")] = Schema.V1_1,
+    strict: Annotated[bool, typer.Option("--strict", help="Refuse agents that the format does not name.")] = False,
+    all_homes: Annotated[bool, typer.Option("--ah", help="All homes, which is usual.")] = False,
+    all_workspaces: Annotated[bool, typer.Option("--aw", help="All workspaces: --all.")] = False,
+) -> int:
+    """Write sessions to files: HTML, Markdown, NDJSON or SessionData.
+
+    What is named is a session, also by the number of a hit of the last search, else a workspace. Secrets are replaced
+    unless --no-redact. HTML, Markdown and SessionData are a file a session; NDJSON is one file.
+
+    \b
+    Example:
+      aj export --project shop --since 2w --format html -o shop-pages/
+    """
+    from agent_journal import exporting
+    from agent_journal.render.style import counted
+
+    found = asked([query], filters)
+    everything = everything or all_workspaces or all_homes
+    if not (names or everything) and found.is_empty:
+        choice = "a session, a workspace, --query, a filter such as --project, or --all"
+        raise typer.BadParameter(f"say what to export: {choice}")
+    with opened() as journal, shown_progress() as progress:
+        chosen = [hit_or_name(journal, name) for name in names or ()]
+        rows = exporting.chosen(journal, chosen, found, sort.value)
+        if not rows:
+            say(["nothing to export: no session fits"])
+            return NOTHING
+        subagents = 0
+        if filters.no_subagents:
+            unfiltered = asked([query], replace(filters, no_subagents=False))
+            subagents = len(exporting.chosen(journal, names or (), unfiltered)) - len(rows)
+        settings = journal.config.export
+        wanted = exporting.Wanted(
+            formats=_formats(formats, json=json, source=source, usual=settings.default_format, target=output),
+            source=source,
+            tools=settings.include_tool_calls if tools is None else tools,
+            thinking=thinking,
+            redact=redact,
+            theme=theme.value if theme else settings.html_theme,
+            schema=schema.value,
+            strict=strict,
+            gzip=gzip or bool(output and output.endswith(".gz")),
+            force=force,
+        )
+        done = exporting.export(journal, rows, wanted, output, progress)
+    say(_export_lines(done))
+    if subagents:
+        say([f"left out: {counted(subagents, 'session')} of sub-agents"])
+    return FOUND
+
+
+# A file's name says its format, where nothing else does.
+_BY_NAME = {".html": "html", ".md": "markdown", ".ndjson": "ndjson", ".jsonl": "ndjson", ".json": "sessiondata"}
+
+
+def _formats(
+    given: list[Format] | None, *, json: bool, source: bool, usual: str, target: str | None
+) -> tuple[str, ...]:
+    chosen = [f.value for f in given or ()] + ["ndjson"] * json
+    if not chosen and target:
+        chosen = [_BY_NAME[s] for s in Path(target.removesuffix(".gz")).suffixes[-1:] if s in _BY_NAME]
+    if not chosen and not source:
+        chosen = [usual]
+    return tuple(dict.fromkeys(chosen))
+
+
+def _export_lines(done: Exported) -> Iterator[str]:
+    from agent_journal.render.clean import clean_line
+    from agent_journal.render.style import counted, sized
+
+    what = f"{counted(done.sessions, 'session')}, {counted(done.messages, 'message')}"
+    if len(done.files) == 1:
+        yield f"{what} → {clean_line(str(done.files[0]))} ({sized(done.bytes)})"
+    elif done.files:
+        folder = clean_line(str(_common(done)))
+        yield f"{what} → {folder} ({len(done.files):,} files, {sized(done.bytes)})"
+    else:
+        yield what
+    if done.redacted:
+        yield f"redacted: {_counted(done.redacted)}"
+    if done.left_out:
+        yield f"left out: {_counted(done.left_out)}"
+    if done.copies:
+        as_is = "as it is" if done.copies.files == 1 else "as they are"
+        yield f"{counted(done.copies.files, 'file')} of the agents copied {as_is}: not redacted"
+        if done.copies.gone:
+            yield f"{counted(done.copies.gone, 'source')} no longer there to copy"
+
+
+def _common(done: Exported) -> Path:
+    import os
+
+    return Path(os.path.commonpath([path.parent for path in done.files]))
+
+
+def _counted(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{count:,} {what}" for what, count in sorted(counts.items(), key=lambda c: (-c[1], c[0])))
+
+
+def import_(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE|FOLDER...")],
+    json: Json = False,
+) -> int:
+    """Take exported sessions into the journal: NDJSON or SessionData, compressed or not.
+
+    A folder stands for the exports in it. What is there already stays. A record that cannot be read is named and left
+    out; exits 2 if there was one.
+
+    \b
+    Example:
+      aj import export_20260301_093000.ndjson
+    """
+    from agent_journal.importing import import_files
+
+    done: list[Imported] = []
+    with opened() as journal, shown_progress() as progress:
+        for one in import_files(journal, files, progress):
+            done.append(one)
+            if not json:
+                _put_imported(one)
+    if json:
+        _put_reports(done)
+    elif len(done) > 1:
+        put([_imported(done)])
+    if any(one.messages_new for one in done) and not json:
+        put(["found by words now; by meaning after `aj reindex`"])
+    return FAILED if any(one.problems for one in done) else FOUND
+
+
+def _put_imported(done: Imported) -> None:
+    put([f"{done.path.name}: {_imported([done])}"])
+    say(_problem_lines(str(done.path), [(p.line, p.text) for p in done.problems]))
+
+
+def _put_reports(reports: Sequence[object]) -> None:
+    from msgspec import to_builtins
+
+    put_facts(files=to_builtins(reports, enc_hook=str))
+
+
+def _imported(done: Sequence[Imported]) -> str:
+    from agent_journal.render.style import counted
+
+    def sum_of(name: str) -> int:
+        return sum(getattr(one, name) for one in done)
+
+    left_out = {"forgotten": "forgotten", "excluded": "by index.exclude", "empty": "empty"}
+    same = sum_of("sessions") - sum(map(sum_of, ("sessions_new", "sessions_changed", *left_out)))
+    parts = [
+        f"{sum_of('sessions_new'):,} new",
+        f"{sum_of('sessions_changed'):,} changed" if sum_of("sessions_changed") else "",
+        f"{same:,} there already" if same else "",
+        *(f"{sum_of(name):,} left out: {why}" for name, why in left_out.items() if sum_of(name)),
+    ]
+    told = ", ".join(part for part in parts if part)
+    return f"{counted(sum_of('sessions'), 'session')}: {told} · {counted(sum_of('messages_new'), 'new message')}"
+
+
+def _problem_lines(path: str, problems: list[tuple[int, str]]) -> Iterator[str]:
+    from agent_journal.render.clean import clean_line
+
+    for line, text in problems[:PROBLEMS_SHOWN]:
+        yield clean_line(f"{path}:{line}: {text}" if line else f"{path}: {text}")
+    if len(problems) > PROBLEMS_SHOWN:
+        yield f"… and {len(problems) - PROBLEMS_SHOWN:,} more"
+
+
+def validate(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...")],
+    strict: Annotated[bool, typer.Option("--strict", help="Only agents that the format names.")] = False,
+    json: Json = False,
+) -> int:
+    """Check files of NDJSON or SessionData against their schema, line by line.
+
+    Exits 2 if something is wrong.
+
+    \b
+    Example:
+      aj validate export_20260301_093000.ndjson
+    """
+    from agent_journal.exchange.checking import checked
+    from agent_journal.render.clean import clean_line
+    from agent_journal.render.style import counted
+
+    reports = [checked(file, strict=strict) for file in files]
+    if json:
+        _put_reports(reports)
+    else:
+        for report in reports:
+            put(_problem_lines(str(report.path), [(p.line, p.text) for p in report.problems]))
+            verdict = counted(len(report.problems), "problem") if report.problems else "valid"
+            put([f"{clean_line(str(report.path))}: {report.format}, {counted(report.sessions, 'session')}: {verdict}"])
+            put(f"  {remark}" for remark in report.remarks)
+    return FAILED if any(report.problems for report in reports) else FOUND

@@ -1,0 +1,72 @@
+"""From what was typed to what is meant: the journal that a command opens, and the session that a word names."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from agent_journal.config import Config
+    from agent_journal.search import Journal
+    from agent_journal.session import StoredSession
+
+HIT_DIGITS = 4  # `aj show 3` is a hit, `aj show 31415926` the beginning of a session's id
+
+
+def settings() -> Config:
+    from agent_journal.config import load
+    from agent_journal.connectors.registry import SOURCE_KEYS
+
+    return load(os.environ, SOURCE_KEYS)
+
+
+def opened() -> Journal:
+    from agent_journal.search import Journal
+
+    return Journal.open(settings())
+
+
+def shown_progress() -> Any:
+    from agent_journal.render.progress import Progress
+    from agent_journal.render.style import look_at
+
+    return Progress(sys.stderr, width=look_at(sys.stderr).width)
+
+
+def known_agent(name: str) -> str:
+    from agent_journal.connectors.registry import BY_NAME, CONNECTORS
+
+    if name not in BY_NAME:
+        known = ", ".join(c.agent for c in CONNECTORS)
+        raise typer.BadParameter(f"no agent is called {name}; known are {known}", param_hint="--agent")
+    return BY_NAME[name].agent
+
+
+def named_session(journal: Journal, name: str) -> tuple[StoredSession, int | None]:
+    """The session, and the message if one was named: `3`, `9f8e7d6c`, `9f8e7d6c:12`, `3:12`."""
+    from agent_journal.errors import NoSuchSession
+
+    if _is_hit(name) and journal.exists:
+        key, hit = journal.recall(int(name))
+        return journal.session(key), hit
+    head, _, tail = name.rpartition(":")
+    if not (head and tail.isascii() and tail.isdecimal()):
+        return journal.session(name), None
+    if _is_hit(head) and journal.exists:
+        return journal.session(journal.recall(int(head))[0]), int(tail)
+    try:
+        return journal.session(name), None  # a key whose id is all digits
+    except NoSuchSession:
+        return journal.session(head), int(tail)
+
+
+def _is_hit(name: str) -> bool:
+    return name.isascii() and name.isdecimal() and len(name) <= HIT_DIGITS
+
+
+def hit_or_name(journal: Journal, name: str) -> str:
+    """A session's key for the number of a hit; any other name as it is."""
+    return journal.recall(int(name))[0] if _is_hit(name) and journal.exists else name
