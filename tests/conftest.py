@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import fcntl
+import os
 from pathlib import Path
 
 import pytest
-from journals import Home
+from journals import SHARED_HOME, Home, cut_short
 
 
 @pytest.fixture
@@ -12,3 +14,26 @@ def home(tmp_path: Path) -> Home:
     path = tmp_path / "home"
     path.mkdir()
     return Home(path)
+
+
+@pytest.fixture(scope="session")
+def real(tmp_path_factory: pytest.TempPathFactory) -> Home:
+    """All real sessions, indexed by the first process that asks, for all of them: only to be read."""
+    if not SHARED_HOME.is_dir():
+        pytest.skip("no shared data")
+    base = tmp_path_factory.getbasetemp()
+    folder = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    home = Home(SHARED_HOME, {"AJ_HOME": str(folder / "real")})
+    with (folder / "real.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not home.database.exists():
+            assert home.reindex().sources_failed == 0
+    return home
+
+
+@pytest.fixture
+def beginnings(tmp_path: Path) -> Path:
+    """A home with every real file, of the long ones only the first lines: all kinds of records, a fifth of the time."""
+    if not SHARED_HOME.is_dir():
+        pytest.skip("no shared data")
+    return cut_short(SHARED_HOME, tmp_path / "beginnings")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -22,6 +23,8 @@ from agent_journal.search import Journal
 from agent_journal.session import Derived, Message, Session
 
 SHARED_HOME = Path(__file__).parents[1].parent / "shared" / "data" / "home"
+
+LONGEST = 300  # seconds that a process may take on a machine with much else to do
 
 # (id, ordinal, message, vanished) of each message.
 Stored = tuple[int, int, Message, bool]
@@ -41,7 +44,7 @@ class Home:
 
     @property
     def index(self) -> Path:
-        return self.path / ".agent-journal" / "index"
+        return Path(self.environ["AJ_HOME"]) / "index"
 
     @property
     def database(self) -> Path:
@@ -89,7 +92,12 @@ class Home:
     def aj(self, *arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
         """The real program, to its end."""
         return subprocess.run(
-            self.command(*arguments), env=self.process_environ, capture_output=True, text=True, timeout=60, **options
+            self.command(*arguments),
+            env=self.process_environ,
+            capture_output=True,
+            text=True,
+            timeout=LONGEST,
+            **options,
         )
 
     def start(self, *arguments: str, **options: Any) -> subprocess.Popen[str]:
@@ -147,6 +155,24 @@ def hits(answer: Answer) -> list[tuple[str, int, str, tuple[tuple[str, int], ...
         (m.session.session.key, m.message.ordinal, m.snippet.text, tuple((p.session, p.ordinal) for p in m.also_in))
         for m in answer.matches
     )
+
+
+def cut_short(home: Path, copy: Path, size: int = 100_000) -> Path:
+    """Of every file that is read line by line its first lines, of the others all."""
+    for path in home.rglob("*"):
+        if path.is_file():
+            target = copy / path.relative_to(home)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            data = path.read_bytes()
+            end = data.rfind(b"\n", 0, size) + 1 if path.suffix in (".jsonl", ".md") and len(data) > size else len(data)
+            target.write_bytes(data[: end or len(data)])
+    return copy
+
+
+def killed_after(process: subprocess.Popen[str], seconds: float) -> None:
+    time.sleep(seconds)
+    process.kill()
+    process.communicate()
 
 
 def tree(folder: Path) -> dict[str, tuple[int, int, bytes]]:

@@ -14,6 +14,7 @@ from typing import Any
 
 import copilot_logs
 import logs
+from journals import LONGEST
 
 CLAUDE = logs.SESSION
 COPILOT = copilot_logs.SESSION
@@ -62,7 +63,7 @@ class Aj:
         with self.start(
             *arguments, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, cwd=cwd or self.home
         ) as process:
-            out, err = process.communicate(timeout=60)
+            out, err = process.communicate(timeout=LONGEST)
         return Ran(process.returncode, *(text.decode().replace(str(self.home), "~") for text in (out, err)))
 
     def having(self, **variables: str) -> Aj:

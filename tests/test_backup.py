@@ -22,7 +22,7 @@ from typing import Any
 
 import pytest
 from conversations import talk, vectors_of, with_tiny
-from journals import Home, contents, hits, tree
+from journals import Home, contents, hits, killed_after, tree
 
 from agent_journal.errors import JournalUnwritable
 from agent_journal.index import restore, schema
@@ -176,12 +176,12 @@ def test_backup_on_a_full_disk_leaves_nothing(home: Home, tmp_path: Path) -> Non
 def test_killed_backup_leaves_no_target_file(home: Home, tmp_path: Path) -> None:
     populate(home, 60, 100)
     home.reindex()
-    for delay in (0.15, 0.25, 0.3, 0.35, 0.4, 0.5):
-        file = tmp_path / f"{delay}.tar.gz"
-        process = home.start("backup", str(file))
-        time.sleep(delay)
-        process.kill()
-        process.communicate()
+    started = time.monotonic()
+    backed_up(home, tmp_path / "whole.tar.gz")
+    span = time.monotonic() - started
+    for part in (0.4, 0.55, 0.7, 0.85):
+        file = tmp_path / f"{part}.tar.gz"
+        killed_after(home.start("backup", str(file)), part * span)
         assert not file.exists() or members(file)["journal.db"]  # whole, if it was quicker
 
 
@@ -342,11 +342,11 @@ def test_killed_restore_leaves_the_old_journal_or_the_new_one(home: Home, tmp_pa
     path.unlink()  # or a search would take it in again, beside what was restored
     new.reindex()
     mine = everything(new)
-    for delay in (0.2, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6):
-        process = new.start("restore", str(file), "--replace", "--yes")
-        time.sleep(delay)
-        process.kill()
-        process.communicate()
+    started = time.monotonic()
+    assert Home(new.path, {"AJ_HOME": str(tmp_path / "timed")}).aj("restore", str(file)).returncode == 0
+    span = time.monotonic() - started
+    for part in (0.4, 0.55, 0.7, 0.85):
+        killed_after(new.start("restore", str(file), "--replace", "--yes"), part * span)
         with new.journal() as journal:
             assert contents(journal) in (mine[0], expected[0])
             assert journal.search("heron").matches

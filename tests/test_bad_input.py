@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from journals import Home, contents, hits, tree
+from journals import LONGEST, Home, contents, hits, tree
 from logs import SESSION, assistant, lines, text, tool_result, tool_use, user
 
 NOBODY = 65534
@@ -231,7 +231,9 @@ MEASURE = (
 def peak_mb(home: Home, *arguments: str) -> float:
     """Peak memory of the real process."""
     measure = [sys.executable, "-S", "-c", MEASURE, *home.command(*arguments)]
-    ended = subprocess.run(measure, env=home.process_environ, capture_output=True, text=True, check=True, timeout=60)
+    ended = subprocess.run(
+        measure, env=home.process_environ, capture_output=True, text=True, check=True, timeout=LONGEST
+    )
     code, peak = map(int, ended.stdout.split())
     assert (code, ended.stderr) == (0, "")
     return peak * (1 if sys.platform == "darwin" else 1024) / 2**20
@@ -438,7 +440,7 @@ def as_nobody(home: Home, *arguments: str) -> subprocess.CompletedProcess[str]:
         os.chown(path, NOBODY, NOBODY, follow_symlinks=False)
     become = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
     command = [*become, *home.command(*arguments)]
-    ended = subprocess.run(command, env=home.process_environ, capture_output=True, text=True, timeout=60, cwd="/")
+    ended = subprocess.run(command, env=home.process_environ, capture_output=True, text=True, timeout=LONGEST, cwd="/")
     if "No module named" in ended.stderr or "Permission denied: '" + sys.prefix in ended.stderr:
         pytest.skip("the program is not readable for others here")
     return ended

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import journals
 import pytest
 from codex_logs import SESSION, START, Rollout, full_log, read, uuid7
 from journals import contents, ids, stored
@@ -139,11 +140,8 @@ def test_history_of_the_parent_is_stored_once_whichever_file_is_read_first(
         }
 
 
-@pytest.mark.skipif(not (SHARED / "home").is_dir(), reason="no sample of real sessions beside the repository")
-def test_real_siblings_without_their_parent_show_its_history_once(tmp_path: Path) -> None:
-    home = Home(SHARED / "home", tmp_path / "journal")
-    assert home.take_in().sources_failed == 0
-    with home.journal() as journal:
+def test_real_siblings_without_their_parent_show_its_history_once(real: journals.Home) -> None:
+    with real.journal() as journal:
         answer = journal.search('"a single CLI entrypoint and one substantive package"', refresh=False)
     (match,) = answer.matches
     assert match.session.session.parent_session_id == "019d7d08-46c9-7f73-affe-4e6ca9852d56"

@@ -14,6 +14,7 @@ import numpy as np
 import onnx
 import pytest
 import tiny_model
+from journals import LONGEST
 from msgspec.structs import replace
 from onnx import TensorProto, helper, numpy_helper
 from tokenizers.processors import TemplateProcessing
@@ -65,7 +66,7 @@ def run_python(code: str, *arguments: str, **environment: str) -> tuple[str, str
         env={**os.environ, "PYTHONUTF8": "1", **environment},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=LONGEST,
         check=True,
     )
     return ran.stdout, ran.stderr

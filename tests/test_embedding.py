@@ -11,7 +11,7 @@ import logs
 import numpy as np
 import pytest
 from conversations import add_tiny, talk, vectors_folder, vectors_of, with_tiny
-from journals import Home, hits
+from journals import LONGEST, Home, hits, killed_after
 from process import two_sessions
 
 from agent_journal.index.sync import EmbeddingReport, SyncReport
@@ -89,7 +89,11 @@ LOADED = (
 def loaded(home: Home, *arguments: str) -> str:
     """(Exit code, which of the heavy libraries a real run imports.)"""
     ran = subprocess.run(
-        [sys.executable, "-c", LOADED, *arguments], env=home.process_environ, capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", LOADED, *arguments],
+        env=home.process_environ,
+        capture_output=True,
+        text=True,
+        timeout=LONGEST,
     )
     return ran.stderr.splitlines()[-1]
 
@@ -206,13 +210,10 @@ def test_killed_while_embedding_it_goes_on_and_ends_as_if_nothing_happened(home:
     kills = 0
     for delay in (0.0, 0.05, 0.15, 0.3):
         process = home.start("reindex")
-        deadline = time.monotonic() + 30
-        while not (home.index / "vectors").exists() and process.poll() is None and time.monotonic() < deadline:
+        while not (home.index / "vectors").exists() and process.poll() is None:
             time.sleep(0.01)
-        time.sleep(delay)
         kills += process.poll() is None
-        process.kill()
-        process.communicate()
+        killed_after(process, delay)
         assert home.search("topic", limit=5).total.messages >= 400
     assert kills
     home.reindex()
@@ -236,7 +237,7 @@ def test_two_reindexes_at_once_embed_once(tiny: Home) -> None:
     for n in range(4):
         talk(tiny, f"s{n}", *(f"token {n} {m}" for m in range(200)))
     both = [tiny.start("reindex"), tiny.start("reindex")]
-    ended = [(*process.communicate(timeout=60), process.returncode) for process in both]
+    ended = [(*process.communicate(timeout=LONGEST), process.returncode) for process in both]
     assert {code for _, _, code in ended} <= {0, 2}, ended  # 2: the other one was still reading
     assert 0 in {code for _, _, code in ended}
     tiny.reindex()

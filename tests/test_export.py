@@ -14,6 +14,7 @@ from typing import Any
 
 import logs
 import pytest
+from journals import LONGEST
 from process import CLAUDE, COPILOT, Aj, Ran, two_sessions, write_claude
 
 from agent_journal.exchange import ndjson, schemas, sessiondata_check
@@ -289,7 +290,7 @@ def test_a_full_disk_and_a_closed_pipe_are_no_crash(aj: Aj) -> None:
         open("/dev/full", "wb") as full,
         aj.start("export", "--all", "--json", "-o", "-", stdout=full, stderr=subprocess.PIPE) as process,
     ):
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=LONGEST)
     assert process.returncode == 2
     assert b"Traceback" not in err
 
@@ -311,7 +312,7 @@ def test_broken_off_it_leaves_nothing_half_written(aj: Aj) -> None:
         while not list(aj.home.glob(".aj-export-*/*.html")):
             assert process.poll() is None
         os.kill(process.pid, signal.SIGINT)
-        process.communicate(timeout=60)
+        process.communicate(timeout=LONGEST)
     assert process.returncode == 130
     assert not (aj.home / "pages").exists()
     assert list(aj.home.glob(".aj-export-*")) == []

@@ -241,10 +241,13 @@ def test_pasted_file_is_shown_as_it_stands() -> None:
     "unit", ["[", "![", "*a_", "**a *b ", "> ", "- ", "`a``", "<a ", "&", "[a](", "|a\n|-\n", "[\n"]
 )
 def test_hostile_markdown_of_any_length_ends(unit: str) -> None:
-    """Quadratic, the longest that is parsed would take minutes; it takes a second."""
-    started = time.process_time()
-    assert prose(unit * ((PROSE_CHARS - 1) // len(unit)))
-    assert time.process_time() - started < 30
+    """Eight times as long takes about eight times the time; quadratic, it would be 64 times, and minutes at most."""
+    times = []
+    for length in (PROSE_CHARS // 32, PROSE_CHARS // 4):
+        started = time.process_time()
+        assert prose(unit * (length // len(unit)))
+        times.append(time.process_time() - started)
+    assert times[1] < 24 * max(times[0], 0.02)
 
 
 def test_code_of_an_unknown_language_is_plain() -> None:

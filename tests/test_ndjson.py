@@ -65,7 +65,7 @@ def retold(given: Transcript) -> Account:
 
 
 @given(accounts())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_what_is_written_and_read_again_is_the_same_to_the_last_field(told: Account) -> None:
     written = line(told)
     read = ndjson.read_session(written)
@@ -75,7 +75,7 @@ def test_what_is_written_and_read_again_is_the_same_to_the_last_field(told: Acco
 
 
 @given(accounts())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_every_line_fits_the_schema_that_is_shipped(told: Account) -> None:
     for version in (ndjson.VERSION, ndjson.STRICT):
         assert list(schemas.complaints(schemas.NDJSON, line(told, version))) == []

@@ -329,7 +329,7 @@ def seconds_for(text: str) -> float:
 
 @pytest.mark.parametrize("piece", HOSTILE)
 def test_eight_times_the_hostile_text_takes_about_eight_times_as_long(piece: str) -> None:
-    """Quadratic, it would be 64 times; so that it shows even in a rule that is quick, the longer text is no short one."""
+    """Quadratic, it would be 64 times."""
     short, long = (seconds_for(piece * (length // len(piece))) for length in (62_500, 500_000))
     assert long < 24 * max(short, 0.02)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from copilot_logs import full_log
-from journals import SHARED_HOME, Home, contents, hits, tree
+from journals import Home, contents, hits, tree
 from logs import SESSION, assistant, text, tool_result, tool_use, user
 
 from agent_journal.connectors.claude_code import ClaudeCode
@@ -448,15 +448,15 @@ def test_agents_files_are_never_modified(home: Home) -> None:
     assert after == before
 
 
-@pytest.mark.skipif(not SHARED_HOME.is_dir(), reason="no shared data")
-def test_two_journals_of_the_same_home_are_equal(tmp_path: Path) -> None:
+def test_two_journals_of_the_same_home_are_equal(beginnings: Path, tmp_path: Path) -> None:
     """Whatever the batches: one run, and one agent after the other."""
-    one = Home(SHARED_HOME, {"AJ_HOME": str(tmp_path / "one")})
-    two = Home(SHARED_HOME, {"AJ_HOME": str(tmp_path / "two")})
+    one = Home(beginnings, {"AJ_HOME": str(tmp_path / "one")})
+    two = Home(beginnings, {"AJ_HOME": str(tmp_path / "two")})
     with one.journal() as first, two.journal() as second:
         first.reindex()
         for connector in reversed(CONNECTORS):
             second.reindex(agent=connector.agent)
+        assert first.store.counts() >= (200, 4000)
         assert contents(first) == contents(second)
         for query in ("checkpoint", "refactor test", "is:error"):
-            assert hits(first.search(query, limit=5000)) == hits(second.search(query, limit=5000))
+            assert hits(first.search(query, limit=1000)) == hits(second.search(query, limit=1000))
