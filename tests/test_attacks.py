@@ -56,9 +56,9 @@ def test_a_view_in_an_agents_database_is_not_run(home: Home) -> None:
             "CREATE VIEW session AS WITH RECURSIVE n(id) AS (SELECT 1 UNION ALL SELECT id + 1 FROM n) SELECT * FROM n"
         )
     db.close()
-    started = time.monotonic()
+    started = time.process_time()
     home.reindex()
-    assert time.monotonic() - started < 30
+    assert time.process_time() - started < 30
     assert home.search("heron").total.messages == 1
 
 
@@ -97,9 +97,9 @@ def test_a_folder_of_the_users_own_is_neither_emptied_nor_closed(home: Home, tmp
 
 def test_a_very_long_folder_name_costs_no_memory(home: Home) -> None:
     home.claude(logs.user("u1", "a heron", cwd="/a" * 30_000))
-    started = time.monotonic()
+    started = time.process_time()
     home.reindex()
-    assert (home.search("heron").total.messages, time.monotonic() - started < 20) == (1, True)
+    assert (home.search("heron").total.messages, time.process_time() - started < 20) == (1, True)
 
 
 @pytest.mark.parametrize("moment", ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z", "9999-12-31T23:59:59-23:59"])
@@ -136,10 +136,10 @@ def test_a_name_that_names_nothing_is_said(home: Home, name: str) -> None:
 def test_the_same_message_in_many_files_costs_no_more_than_many_messages(home: Home) -> None:
     for number in range(600):
         home.claude(logs.user("u1", "an egret", timestamp=None), name=f"{number:08d}-0000-4000-8000-000000000000")
-    started = time.monotonic()
+    started = time.process_time()
     home.reindex()
     (match,) = home.search("egret").matches
-    assert (len(match.also_in) >= 599, time.monotonic() - started < 30) == (True, True)
+    assert (len(match.also_in) >= 599, time.process_time() - started < 30) == (True, True)
 
 
 @pytest.mark.parametrize("stream", [">&-", "2>&-"])

@@ -22,7 +22,7 @@ import opencode_logs
 import pytest
 import qwen_logs
 import specstory_logs
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from journals import Home, contents
 from junk import RELAXED
@@ -148,7 +148,7 @@ def test_damage_anywhere_raises_nothing_but_unreadable_source(agent: str, tmp_pa
     HOMES[agent](tmp_path)
     files = {path: path.read_bytes() for path in files_of(tmp_path)}
 
-    @RELAXED
+    @settings(RELAXED, max_examples=150)
     @given(st.integers(0, 2**32))
     def damaged(seed: int) -> None:
         chance = random.Random(seed)

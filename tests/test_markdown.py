@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 from accounts import MARKUP, account, accounts, marked_up, session
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from junk import RELAXED
 from markdown_it import MarkdownIt
@@ -174,7 +174,7 @@ def merged(markdown: str) -> list[tuple[str, str]]:
     )
 
 
-@RELAXED
+@settings(RELAXED, max_examples=100)
 @given(accounts())
 def test_every_fold_is_closed_and_every_message_has_its_place(one: Account) -> None:
     shown = page(one)

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 import pytest
 from accounts import account, accounts, session
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from junk import RELAXED, junk, places_in, with_value
 
@@ -506,7 +506,7 @@ def test_slug_is_the_name_of_a_file(facts: dict[str, str], slug: str | None) -> 
 # --- out and in again ------------------------------------------------------------------------------------------
 
 
-@RELAXED
+@settings(RELAXED, max_examples=100)
 @given(accounts())
 def test_every_session_comes_back_as_it_was(one: Account) -> None:
     made = written(one)
