@@ -306,7 +306,7 @@ def resume(
         return FOUND
     from agent_journal.resuming import become
 
-    return become(command)
+    return become(command, stored.session.origin.home)
 
 
 @app.command()

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from agent_journal.errors import CannotResume
-from agent_journal.session import Resume
+from agent_journal.session import LOCAL, Resume
 
 
 def checked(resume: Resume) -> str:
@@ -36,8 +36,10 @@ def _absolute_path() -> str:
     return os.pathsep.join(entry for entry in entries if Path(entry).is_absolute())
 
 
-def become(resume: Resume) -> int:
+def become(resume: Resume, home: str = LOCAL) -> int:
     """Run the agent in place of this process; where the system cannot, wait for it and return its exit code."""
+    if home != LOCAL:  # run here, the agent would look for the session in its own files
+        raise CannotResume(f"the session is of the home {home}", "`aj resume --print` shows the command to run there")
     program = checked(resume)
     if resume.cwd:
         os.chdir(resume.cwd)

@@ -146,13 +146,16 @@ class Message(Struct, frozen=True, omit_defaults=True):
         return self.role is Role.USER and not self.is_meta and not self.is_sidechain and bool(self.text.strip())
 
 
+LOCAL = "local"  # the home of whoever asks
+
+
 class Origin(Struct, frozen=True, omit_defaults=True):
     """Where a session was read, and on which machine."""
 
     path: str
     type: str = "local"  # local | wsl | windows | remote
     host: str | None = None
-    home: str = "local"  # label of the home directory
+    home: str = LOCAL  # label of the home directory
 
 
 class Session(Struct, frozen=True, omit_defaults=True):

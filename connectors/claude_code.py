@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from agent_journal.connectors.base import Discovery, Reading, Source, given_folder, resumed
-from agent_journal.connectors.claude_files import AGENT, find
+from agent_journal.connectors.claude_files import AGENT, PROMPTS, find
 from agent_journal.session import Resume, Session
 
 
@@ -35,4 +35,5 @@ class ClaudeCode:
         return read(source)
 
     def resume(self, session: Session) -> Resume | None:
-        return resumed(session, "claude", "--resume", "{}")
+        """Prompts without a transcript cannot be resumed."""
+        return None if session.origin.path.endswith(PROMPTS) else resumed(session, "claude", "--resume", "{}")

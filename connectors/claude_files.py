@@ -8,6 +8,7 @@ from agent_journal.connectors.base import Discovery, FileStat, Source, entries, 
 
 AGENT = "claude-code"
 SESSION, AGENTS, HISTORY = "session", "agents", "history"  # kinds of Source
+PROMPTS = "history.jsonl"
 FOLDER_DEPTH = 3  # projects / project / session, or sessions / date
 SIDECAR_DEPTH = 8  # workflow runs nest their sub-agents
 JOURNAL_REASON = "a workflow's journal, not a conversation"
@@ -20,13 +21,13 @@ def find(root: Path) -> Discovery:
     if stat_of(root):
         _single_file(root, discovery)
         return discovery
-    _history(root / "history.jsonl", discovery)
+    _history(root / PROMPTS, discovery)
     _folder(root / "projects" if _is_config(root) else root, discovery, FOLDER_DEPTH)
     return discovery
 
 
 def _is_config(root: Path) -> bool:
-    return root.name == ".claude" or is_folder(root / "projects") or stat_of(root / "history.jsonl") is not None
+    return root.name == ".claude" or is_folder(root / "projects") or stat_of(root / PROMPTS) is not None
 
 
 def _history(path: Path, discovery: Discovery) -> None:
@@ -39,7 +40,7 @@ def _single_file(path: Path, discovery: Discovery) -> None:
     found = stat_of(path)
     if found is None or path.suffix != ".jsonl":
         discovery.passed.append((path, "not a .jsonl file"))
-    elif path.name == "history.jsonl":
+    elif path.name == PROMPTS:
         _history(path, discovery)
     elif path.name == "journal.jsonl":
         discovery.passed.append((path, JOURNAL_REASON))
@@ -57,7 +58,7 @@ def _folder(folder: Path, discovery: Discovery, depth: int) -> None:
             continue
         if reason := _not_a_transcript(path):
             discovery.passed.append((path, reason))
-        elif path.name == "history.jsonl":
+        elif path.name == PROMPTS:
             continue  # only beside projects/ is it Claude's, and there it was taken
         elif (found := stat_of(path)) is None:
             discovery.passed.append((path, "a broken link, or not a regular file"))

@@ -65,7 +65,10 @@ class Codex:
         return read(source)
 
     def resume(self, session: Session) -> Resume | None:
-        return Resume(("codex", "resume", session.id), session.workspace) if is_plain_id(session.id) else None
+        """Prompts without a rollout cannot be resumed."""
+        if session.origin.path.endswith(HISTORY) or not is_plain_id(session.id):
+            return None
+        return Resume(("codex", "resume", session.id), session.workspace)
 
 
 def _history(found: FileStat) -> Source:

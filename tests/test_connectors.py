@@ -120,6 +120,31 @@ def test_every_connector_has_a_home_to_be_tested_on(agent: str, tmp_path: Path) 
     assert any(m.is_human for t in transcripts for m in t.messages)
 
 
+def test_every_agent_that_can_resume_is_given_its_command(tmp_path: Path) -> None:
+    for write in HOMES.values():
+        write(tmp_path)
+    Home(tmp_path).reindex()
+    with Home(tmp_path).journal() as journal:
+        oldest = {c.agent: journal.sessions(f"agent:{c.agent} -is:subagent").sessions[-1] for c in CONNECTORS}
+        commands = {agent: journal.resume(session) for agent, session in oldest.items()}
+    assert {agent: c and (" ".join(c.argv), c.cwd) for agent, c in commands.items()} == {
+        "claude-code": ("claude --resume 5b0d2a6e-7a51-4a1e-9a0b-0f6f5c1d2e3f", "/home/ana/shop"),
+        "copilot-cli": ("copilot --resume=5d3c6b21-1111-4222-8333-444455556666", "/home/ana/shop"),
+        "codex": ("codex resume 019df1c9-6180-7000-8000-000000000001", "/home/ana/shop"),
+        "gemini": ("gemini --resume 8d2e6b63-1111-4222-8333-444455556666", "/home/ana/shop"),
+        "qwen": ("qwen --resume 4a1d2f3e-1111-4222-8333-444455556666", "/home/ana/shop"),
+        "cursor-cli": ("cursor-agent --resume 11111111-2222-4333-8444-555555555555", "/home/me/app"),
+        "cursor-ide": None,
+        "aider": ("aider --restore-chat-history", str(tmp_path / "projects" / "shop")),
+        "opencode": ("opencode --session ses_3fA", "/home/me/app"),
+        "kilo": ("kilo --session ses_3fA", "/home/me/app"),
+        "specstory": (
+            "claude --resume e317d7b9-3289-4345-9c97-0bb1e3d998c8",
+            str(tmp_path / "projects" / "shop"),
+        ),
+    }
+
+
 @every_agent
 def test_a_root_that_is_missing_or_empty_or_a_file_holds_nothing(agent: str, tmp_path: Path) -> None:
     connector = BY_AGENT[agent]

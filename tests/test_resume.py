@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import stat
 from pathlib import Path
 
@@ -54,3 +55,31 @@ def test_a_program_that_is_missing_is_said(aj: Aj) -> None:
     ran = aj("resume", "9f8e7d")
     assert (ran.code, ran.out) == (2, "")
     assert ran.err.startswith("aj: claude is not installed, or not on the PATH\n")
+
+
+def test_a_session_of_another_home_is_not_looked_for_in_this_one(aj: Aj, tmp_path: Path) -> None:
+    """The agent would say that it knows no such session, or worse, begin a new one."""
+    (tmp_path / ".agent-journal" / "config.toml").write_text(f'[homes]\nlaptop = "{tmp_path / "laptop"}"\n')
+    other = SESSION.replace("9f8e", "1a2b")
+    path = transcript_path(tmp_path / "laptop", other)
+    write(path, user("u9", [text("fix the lid")], cwd=str(tmp_path / "shop"), sessionId=other))
+    aj("reindex")
+    ran = aj("resume", "1a2b7d")
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err == "aj: the session is of the home laptop\n`aj resume --print` shows the command to run there\n"
+    assert aj("resume", "1a2b7d", "--print").out == f"cd ~/shop && claude --resume {other}\n"
+
+
+@pytest.mark.parametrize(
+    ("file", "prompt"),
+    [
+        (".claude/history.jsonl", {"sessionId": "1a2b-3c4d", "display": "paint it", "timestamp": 1772442900000}),
+        (".codex/history.jsonl", {"session_id": "1a2b-3c4d", "text": "paint it", "ts": 1772442900}),
+    ],
+)
+def test_prompts_whose_session_is_deleted_cannot_be_resumed(aj: Aj, file: str, prompt: dict[str, object]) -> None:
+    (aj.home / file).parent.joinpath("sessions").mkdir(parents=True)
+    (aj.home / file).write_text(json.dumps(prompt) + "\n")
+    aj("reindex")
+    ran = aj("resume", "1a2b-3c4d", "--print")
+    assert (ran.code, ran.out) == (2, "")
