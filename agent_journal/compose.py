@@ -13,8 +13,9 @@ from tantivy import Query as Clause
 
 from agent_journal.errors import BadQuery
 from agent_journal.index import words
-from agent_journal.index.lexical import PLACES, SCHEMA, STEM, milliseconds
+from agent_journal.index.lexical import OF_SESSIONS, PLACES, SCHEMA, STEM, milliseconds, one_value
 from agent_journal.query import EITHER, And, Filter, Group, Node, Not, Or, Phrase, Query, Word, asks_for_text
+from agent_journal.session import Session
 
 # How much a word counts by where it stands. What people said outweighs what tools printed.
 WEIGHTS = {"text": 1.0, "title": 1.1, "thinking": 0.5, "input": 0.5, "output": 0.4}
@@ -137,6 +138,9 @@ class _Composer:
             # A message that also stands in a session nobody excluded is still an answer, from there.
             alone = Clause.term_query(SCHEMA, "is", "alone")
             return _all([_among(self.resolver.sessions_named(node.value)), alone])
+        if isinstance(node, Filter) and node.field in OF_SESSIONS:
+            # The same holds for one that another agent, home or project has, too.
+            return _all([self.filter(node), Clause.term_query(SCHEMA, "is", one_value(node.field))])
         if isinstance(node, Filter) and node.field == "in":
             return Clause.empty_query()  # it narrows the places, see _narrowed
         return _Composer(self.places, self.resolver, self.rarity).node(node)
@@ -352,6 +356,35 @@ def _starred(value: str) -> str:
     return ".*".join(re.escape(part) for part in value.split("*"))
 
 
+def may_hold(node: Node | None, facts: Session, project: str, resolver: Resolver) -> bool:
+    """Whether a session may hold what is asked for, by its own facts. What is asked of messages it may always hold."""
+    if isinstance(node, Filter) and node.field in OF_SESSIONS:
+        return _is_of(node, facts, project, resolver)
+    if isinstance(node, Not):
+        inner = node.item
+        return not (
+            isinstance(inner, Filter) and inner.field in OF_SESSIONS and _is_of(inner, facts, project, resolver)
+        )
+    if isinstance(node, Or):
+        return any(may_hold(item, facts, project, resolver) for item in node.items)
+    if isinstance(node, Group):
+        either = {f: [i for i in node.items if isinstance(i, Filter) and i.field == f] for f in OF_SESSIONS}
+        others = [i for i in node.items if not (isinstance(i, Filter) and i.field in OF_SESSIONS)]
+        return all(any(_is_of(i, facts, project, resolver) for i in same) for same in either.values() if same) and all(
+            may_hold(item, facts, project, resolver) for item in others
+        )
+    return not isinstance(node, And) or all(may_hold(item, facts, project, resolver) for item in node.items)
+
+
+def _is_of(item: Filter, facts: Session, project: str, resolver: Resolver) -> bool:
+    """As the fields of the word index have it."""
+    if item.field == "agent":
+        return resolver.agent(item.value.lower()) == facts.agent
+    if item.field == "home":
+        return re.fullmatch(_starred(item.value.lower()), facts.origin.home) is not None
+    return re.fullmatch(project_pattern(item.value), project.lower()) is not None
+
+
 def project_pattern(value: str) -> str:
     """The name in lower case, or whole words of it: project:shop finds shop and shop-admin."""
     value = value.lower()
@@ -386,6 +419,11 @@ def seen_by(clause: Clause, seq: int) -> Clause:
     """Only what the index held when it had reached this change: later pages continue the first."""
     bound = Clause.range_query(SCHEMA, "seq", tantivy.FieldType.Unsigned, upper_bound=seq)
     return _all([clause, _unscored(bound)])
+
+
+def alone(clause: Clause) -> Clause:
+    """Only messages that stand in one session."""
+    return _all([clause, _unscored(Clause.term_query(SCHEMA, "is", "alone"))])
 
 
 def among(clause: Clause, messages: Sequence[int]) -> Clause:

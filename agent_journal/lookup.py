@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from agent_journal import compose
 from agent_journal.answer import Parts, Snippet
-from agent_journal.index.lexical import PLACES, STEM, Lexical, contents
+from agent_journal.index.lexical import OF_SESSIONS, PLACES, STEM, Lexical, contents
 from agent_journal.index.store import Copy, Store
 from agent_journal.paging import Page
 from agent_journal.query import Query
@@ -23,6 +23,7 @@ from agent_journal.snippet import best_place
 
 BLOCK = 300  # documents that are ranked among themselves
 SESSION_CAP = 10_000  # above this, "at least so many sessions"
+MOST_SESSIONS = 65_000
 
 _WHERE = {"thinking": "thinking", "input": "tool_input", "output": "tool_result", "title": "title"}
 
@@ -145,8 +146,9 @@ class Lookup:
 
     def session_rows(self, seq: int) -> tuple[list[int], bool]:
         """(Sessions that hold words of the query, whether that is all of them.)"""
-        buckets, others = self._buckets(compose.seen_by(self.clause, seq), SESSION_CAP)
-        return buckets, not others
+        clause = compose.seen_by(self.clause, seq)
+        buckets, others = self._buckets(clause, SESSION_CAP)
+        return self._holding(buckets, clause), not others
 
     def _buckets(self, clause: tantivy.Query, most: int) -> tuple[list[int], int]:
         terms = {"field": "session", "size": most, "segment_size": most}
@@ -155,9 +157,26 @@ class Lookup:
 
     def sessions(self) -> list[int]:
         """Every session with a message that fits."""
-        rows, _ = self._buckets(self.clause, 65_000)
+        rows, _ = self._buckets(self.clause, MOST_SESSIONS)
         asked, unwanted = self._sessions("session"), self._sessions("-session")
-        return [row for row in rows if row not in unwanted and (not asked or row in asked)]
+        named = [row for row in rows if row not in unwanted and (not asked or row in asked)]
+        return self._holding(named, self.clause)
+
+    def _holding(self, rows: list[int], clause: tantivy.Query) -> list[int]:
+        """Without sessions that are among the answers only because others, which were asked for, hold the same message.
+        What is true of a message that stands nowhere else is true of its session."""
+        if not self._asks_of_sessions:
+            return rows
+        sure = frozenset(self._buckets(compose.alone(clause), MOST_SESSIONS)[0])
+        return [row for row in rows if row in sure or self._may_hold(row)]
+
+    @cached_property
+    def _asks_of_sessions(self) -> bool:
+        return any(field.removeprefix("-") in OF_SESSIONS for field in self.query.filters())
+
+    def _may_hold(self, row: int) -> bool:
+        facts, derived = self.store.facts(row)
+        return compose.may_hold(self.query.root, facts, derived.project, self.resolver)
 
     def messages(self) -> list[int]:
         """Every message that fits: one of its copies."""
@@ -168,8 +187,10 @@ class Lookup:
     # --- why ---------------------------------------------------------------------------------------------
 
     def shown(self, places: Sequence[Copy]) -> Copy | None:
-        """The copy to show: of a session that was asked for and not excluded, else of the oldest."""
+        """The copy to show: of a session that was asked for and not excluded, else of the oldest that fits."""
         allowed = [p for p in places if p.session not in self._sessions("-session")]
+        if len(allowed) > 1 and self._asks_of_sessions:
+            allowed = [p for p in allowed if self._may_hold(p.session)] or allowed
         return next((p for p in allowed if p.session in self._sessions("session")), allowed[0] if allowed else None)
 
     def _sessions(self, field: str) -> frozenset[int]:

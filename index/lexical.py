@@ -27,7 +27,7 @@ from agent_journal.index.exclusion import is_private
 from agent_journal.index.store import Copy, Store
 from agent_journal.session import Attachment, Message, StoredSession
 
-FORMAT = 3  # raised when documents would be written differently: the folder is then rebuilt
+FORMAT = 4  # raised when documents would be written differently: the folder is then rebuilt
 ENGINE: str = tantivy.__version__  # type: ignore[attr-defined]  # another release may not read its files
 FOLDER, BESIDE = "lexical", "lexical.new"
 STATE = "state.json"
@@ -64,6 +64,12 @@ def _schema() -> tantivy.Schema:
 
 
 SCHEMA = _schema()
+OF_SESSIONS = ("agent", "home", "project")  # fields that differ between the sessions a message stands in
+
+
+def one_value(field: str) -> str:
+    """The flag of a message all of whose sessions agree in a field."""
+    return f"one {field}"
 
 
 class Indexed(Struct, frozen=True):
@@ -339,6 +345,7 @@ def document(
         "is": sorted(_flags(message, sessions)),
         "weight": [META_WEIGHT if message.is_meta else SAID_WEIGHT],
     }
+    fields["is"] += [one_value(name) for name in OF_SESSIONS if len(fields[name]) == 1]
     if message.git_branch:
         fields["branch"] = [message.git_branch.lower()]
     if message.model:

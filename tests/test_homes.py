@@ -75,3 +75,15 @@ def test_projects_that_sessions_name_are_looked_through_in_the_same_run(tmp_path
     home.claude(logs.user("u1", "hello", cwd=str(project)))
     home.reindex()
     assert [m.session.session.agent for m in home.search("heron").matches] == ["aider"]
+
+
+def test_a_copy_in_another_home_is_neither_shown_for_this_one_nor_hides_it(two_homes: Home, tmp_path: Path) -> None:
+    """A backup of a home holds what the home holds: every message stands in both."""
+    Home(tmp_path / "there").claude(logs.user("u1", "a heron on the local machine"))
+    two_homes.reindex()
+    asked = ("home:local", "-home:laptop", "home:laptop", "-home:local", "home:local OR agent:codex")
+    shown = [[m.session.session.origin.home for m in two_homes.search(f"machine ({q})").matches] for q in asked]
+    assert shown == [["local"], ["local"], ["laptop"], ["laptop"], ["local"]]
+    with two_homes.journal() as journal:
+        listed = [[s.session.origin.home for s in journal.sessions(q).sessions] for q in asked[:4]]
+    assert listed == [["local"], ["local"], ["laptop", "laptop"], ["laptop", "laptop"]]
