@@ -155,6 +155,7 @@ class _Run:
     started: datetime | None = None
     version: str | None = None
     model: str | None = None
+    folder: str | None = None  # where it was started, if not where the file lies
     parts: list[tuple[_Voice, list[str]]] = field(default_factory=list)
     spaced: bool | None = None  # whether marked lines end in two spaces: the first marked line tells
     gap: bool = True  # the line before is blank
@@ -219,7 +220,7 @@ class _Run:
             else:
                 at = _typed_at(typed.get(text, []), at, until)
                 made.append(Message(Role.USER, (Text(text, at=at),), at=at))
-        return tuple(made)
+        return tuple(structs.replace(m, cwd=self.folder) for m in made) if self.folder else tuple(made)
 
     def _notice(self, lines: list[str], made: list[Message], at: datetime | None, skipped: Counter[str]) -> None:
         told = ["" if line == ">" else line.removeprefix("> ").rstrip() for line in lines]
@@ -257,6 +258,8 @@ class _Run:
             self.version = found[1]
         elif found := re.match(r"(?:Main m|M)odels?: (\S+?)⚡? with ", line):
             self.model = found[1]
+        elif found := re.match(r"Cur working dir: (\S.*)", line):
+            self.folder = found[1].rstrip()
         return found is not None
 
     def _told_call(self, line: str, at: datetime | None) -> ToolCall | None:

@@ -47,7 +47,9 @@ class Lineage:
     @property
     def parent(self) -> str | None:
         spawner = string(self.meta, "parent_thread_id") or string(self.spawn, "parent_thread_id")
-        found = (spawner if self.is_sub_agent else None) or string(self.meta, "forked_from_id") or self._named_parent
+        inherited = string(mapping(self.meta.get("history_base")), "thread_id")  # its lines stand in that file alone
+        found = (spawner if self.is_sub_agent else None) or string(self.meta, "forked_from_id") or inherited
+        found = found or self._named_parent
         return found if found != self.id else None
 
     @property

@@ -18,6 +18,7 @@ from agent_journal.session import Block, ToolCall
 
 _EXIT = re.compile(r"^(?:Exit code:|Process exited with code) (-?\d{1,10})$", re.M)
 _FAILED = re.compile(r"aborted by user|failed|\w+ (?:verification )?failed")
+_ENDS = {"completed": True, "failed": False, "declined": False}  # the status of an item; in progress tells nothing
 CALL_NAMES = {
     "local_shell_call": "local_shell", "web_search_call": "web_search", "tool_search_call": "tool_search",
     "image_generation_call": "image_generation",
@@ -68,8 +69,11 @@ class Calls:
     def hear(self, fields: dict[str, Any]) -> None:
         """How a command ended, from its event: surer than what the output says in words."""
         call_id, code, done = string(fields, "call_id", "id"), fields.get("exit_code"), fields.get("success")
+        status = fields.get("status")
         if isinstance(code, int) and not isinstance(code, bool):
             done = code == 0
+        elif isinstance(status, str) and status in _ENDS:
+            done = _ENDS[status]
         elif isinstance(fields.get("result"), dict):
             done = "Ok" in fields["result"]
         if call_id and isinstance(done, bool):

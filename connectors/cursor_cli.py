@@ -11,10 +11,14 @@ from pathlib import Path
 
 from agent_journal.connectors.base import Discovery, Reading, Source, database_files, readable, resumed, stat_of, walk
 from agent_journal.connectors.cursor_files import (
+    META,
+    NO_CHAT,
+    PROMPTS,
     STORE,
     TRANSCRIPT,
     home_transcripts,
     is_home,
+    is_read_with,
     parent_of,
     stores,
     tellings,
@@ -23,8 +27,6 @@ from agent_journal.connectors.cursor_files import (
 from agent_journal.session import Resume, Session
 
 AGENT = "cursor-cli"
-META = "meta.json"
-_BESIDE = (STORE, META, "prompt_history.json")  # a chat's other files
 _MAX_DEPTH = 5  # folders below a named one: projects/<workspace>/agent-transcripts/<id>/subagents
 
 
@@ -79,6 +81,8 @@ def _add(paths: Iterable[Path], discovery: Discovery) -> None:
         if path.name == STORE and (files := database_files(path)):
             meta = stat_of(path.with_name(META))
             discovery.sources.append(Source(AGENT, path, files + ((meta,) if meta else ())))
-        elif not path.name.startswith(_BESIDE):
+        elif path.name == PROMPTS:
+            discovery.passed.append((path, NO_CHAT))
+        elif not is_read_with(path):
             others.append(path)
     discovery.sources += [replace(source, agent=AGENT) for source in transcripts(others, discovery)]

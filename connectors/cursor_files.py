@@ -8,8 +8,9 @@ from pathlib import Path
 from agent_journal.connectors.base import Discovery, FileStat, Source, entries, is_folder, readable, stat_of, walk
 
 TRANSCRIPT = "history"  # kind of Source
-STORE = "store.db"
+STORE, META, PROMPTS = "store.db", "meta.json", "prompt_history.json"  # of a chat
 FOLDER, _SUB_AGENTS = "agent-transcripts", "subagents"
+NO_CHAT = "a list of prompts, not a chat"
 _HOME_PARTS = ("chats", "projects")
 _SUFFIXES = (".txt", ".jsonl")
 
@@ -20,7 +21,18 @@ def is_home(root: Path) -> bool:
 
 def stores(home: Path, discovery: Discovery) -> dict[str, Path]:
     """chats/<md5 of the workspace>/<session id>/store.db, by session."""
-    return {path.parent.name: path for path in _paths(home / "chats", discovery) if path.name == STORE}
+    held: dict[str, Path] = {}
+    for path in _paths(home / "chats", discovery):
+        if path.name == STORE:
+            held[path.parent.name] = path
+        elif not is_read_with(path):
+            discovery.passed.append((path, NO_CHAT if path.name == PROMPTS else "not a chat"))
+    return held
+
+
+def is_read_with(path: Path) -> bool:
+    """A chat's database, SQLite's own files beside it, and its facts."""
+    return path.name.startswith((STORE, META))
 
 
 def home_transcripts(home: Path, discovery: Discovery) -> list[Source]:

@@ -14,7 +14,8 @@ from typing import Any
 from agent_journal.connectors import database
 from agent_journal.connectors.base import Reading, Source, file_time, mapping, readable, string, timestamp
 from agent_journal.connectors.blocks import Stamp, contents, kind_name
-from agent_journal.connectors.cursor_cli import AGENT, META
+from agent_journal.connectors.cursor_cli import AGENT
+from agent_journal.connectors.cursor_files import META
 from agent_journal.connectors.cursor_transcripts import Conversation, named_folder
 from agent_journal.connectors.jsonl import MAX_LINE_BYTES, decoded, parsed, sidecar
 from agent_journal.errors import UnreadableSource

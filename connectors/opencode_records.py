@@ -83,7 +83,7 @@ def _message(turn: Turn, key_of: KeyOf, skipped: Counter[str]) -> Message | None
         uuid=stamp.uuid,
         parent_uuid=stamp.parent_uuid,
         at=stamp.at,
-        model=string(said, "modelID") or string(mapping(said.get("model")), "modelID"),
+        model=string(said, "modelID"),  # a prompt only names the model that is to answer it
         stop_reason=string(said, "finish"),
         usage=_usage(said.get("tokens")),
         cwd=string(mapping(said.get("path")), "cwd"),

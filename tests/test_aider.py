@@ -63,6 +63,19 @@ def test_a_run_becomes_one_session_with_edits_on_the_reply_and_output_on_the_com
     assert Aider().resume(session) == Resume(("aider", "--restore-chat-history"), str(tmp_path))
 
 
+def test_a_run_that_was_started_in_a_folder_of_the_project_says_so(tmp_path: Path) -> None:
+    told = "> Cur working dir: /home/ana/shop/tests  \n> Git working dir: /home/ana/shop  \n"
+    path = tmp_path / HISTORY
+    path.write_text(f"\n# aider chat started at {START}\n\n{told}\n#### add a test  \n\nDone.\n")
+    (transcript,) = read(path).transcripts
+    assert transcript.session.workspace == str(tmp_path)
+    assert [(m.text, m.cwd) for m in transcript.messages] == [
+        ("Git working dir: /home/ana/shop", "/home/ana/shop/tests"),
+        ("add a test", "/home/ana/shop/tests"),
+        ("Done.", "/home/ana/shop/tests"),
+    ]
+
+
 def test_the_command_line_of_a_launch_may_hold_keys_and_is_not_kept(tmp_path: Path) -> None:
     reading = read(shop().write(tmp_path))
     assert "sk-123" not in repr(reading.transcripts)

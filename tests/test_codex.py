@@ -69,6 +69,25 @@ def test_paginated_items_repeat_the_response_items(tmp_path: Path) -> None:
     assert reading.skipped["event_msg/item/Plan"] == 1
 
 
+@pytest.mark.parametrize(
+    ("item", "success"),
+    [
+        ({"type": "CommandExecution", "status": "declined", "exit_code": None}, False),
+        ({"type": "CommandExecution", "status": "completed", "exit_code": 0}, True),
+        ({"type": "CommandExecution", "status": "completed", "exit_code": 2}, False),
+        ({"type": "CommandExecution", "status": "in_progress"}, None),
+        ({"type": "FileChange", "status": "failed"}, False),
+        ({"type": "McpToolCall", "status": "completed", "result": {"content": []}}, True),
+        ({"type": "McpToolCall", "status": ["failed"]}, None),
+        ({"type": "DynamicToolCall", "success": False}, False),
+    ],
+)
+def test_paginated_items_tell_how_a_call_ended(tmp_path: Path, item: dict[str, Any], success: bool | None) -> None:
+    log = Rollout(history_mode="paginated").turn().user("Go").calls("c1", "do_it", {}).output("c1", "text")
+    log.event("item_completed", item={"id": "c1"} | item)
+    assert [c.success for m in messages(log.write(tmp_path)) for c in m.tool_calls] == [success]
+
+
 def test_reasoning_text_and_calls_of_one_response_are_one_message(tmp_path: Path) -> None:
     found = messages(full_log().write(tmp_path))
     answer = next(m for m in found if m.role is Role.ASSISTANT)
@@ -270,6 +289,16 @@ def test_fork_names_its_parent_and_is_no_sub_agent(tmp_path: Path) -> None:
     session = transcript.session
     assert [m.text for m in transcript.messages] == ["Find refunds", "refund.ts"]
     assert (session.key, session.parent_key, session.is_agent_session) == (f"codex:{CHILD}", f"codex:{SESSION}", False)
+
+
+def test_fork_that_inherits_its_history_without_a_copy_names_the_parent(tmp_path: Path) -> None:
+    parent = parent_log().write(tmp_path)
+    base = {"thread_id": SESSION, "end_ordinal_exclusive": 7, "end_byte_offset": parent.stat().st_size}
+    log = Rollout(CHILD, LATER, history_mode="paginated", history_base=base).turn().user("Find refunds").says("Here.")
+    (transcript,) = read(log.write(tmp_path)).transcripts
+    session = transcript.session
+    assert (session.key, session.parent_key, session.is_agent_session) == (f"codex:{CHILD}", f"codex:{SESSION}", False)
+    assert [m.text for m in transcript.messages] == ["Find refunds", "Here."]
 
 
 def test_turns_whose_ids_tell_no_time_are_looked_up_in_the_parent(tmp_path: Path) -> None:

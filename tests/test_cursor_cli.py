@@ -313,6 +313,17 @@ def test_home_gives_chats_and_their_sub_agents_and_names_what_it_passes(tmp_path
     )
 
 
+def test_files_beside_a_chat_that_are_not_read_are_named(tmp_path: Path) -> None:
+    home(tmp_path)
+    cursor = tmp_path / ".cursor"
+    chat = cursor / "chats" / BUCKET / SESSION
+    for name in ("prompt_history.json", "meta.json", "store.db-shm", "notes.md"):
+        (chat / name).write_text("[]")
+    passed = [(chat / "notes.md", "not a chat"), (chat / "prompt_history.json", "a list of prompts, not a chat")]
+    assert CursorCli().discover(cursor).passed == passed
+    assert {path for path, _ in CursorCli().discover(chat).passed} == {path for path, _ in passed}
+
+
 def test_folder_that_is_named_is_read_whatever_its_layout(tmp_path: Path) -> None:
     chat = Chat(tmp_path / "home").say(prompt("hello")).close()
     conversations = tmp_path / ".cursor" / "conversations"

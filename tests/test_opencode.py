@@ -58,7 +58,6 @@ def expected(mark: str = "") -> tuple[Message, ...]:
             (Text("Fix the CI", f"{mark}prt_000", f"{mark}msg_00", at(0)),),
             uuid=f"{mark}msg_00",
             at=at(0),
-            model="claude-sonnet-4-5",
         ),
         Message(
             Role.ASSISTANT,
