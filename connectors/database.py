@@ -12,17 +12,18 @@ import sqlite3
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from agent_journal.connectors.base import database_files
+from agent_journal.connectors.base import FileStat, database_files, stat_of
 from agent_journal.errors import UnreadableSource
 
 MAX_COPY_BYTES = 8 * 2**30
 MAX_VALUE_BYTES = 256 * 2**20
 MAX_SECONDS = 120.0  # of reading one database; STEPS of SQLite's machine between two looks at the clock
 STEPS = 100_000
+COPIES = 5  # tries to copy a database that is being written; its log is moved into it once in a thousand pages
 _JOURNAL = bytes.fromhex("d9d505f920a163d7")  # how a rollback journal in use begins
 _RECURSIVE = 33  # SQLITE_RECURSIVE; Python has no name for it
 
@@ -48,9 +49,7 @@ def _opened(path: Path, folder: Path) -> Iterator[sqlite3.Connection]:
     if live:
         if sum(f.size for f in files) > MAX_COPY_BYTES:
             raise UnreadableSource(f"{path}: too large to copy while its agent is writing; close the agent first")
-        for found in (files[0], *live):
-            shutil.copyfile(found.path, folder / found.path.name)
-        path = folder / path.name
+        path = _copied(files[0], [f.path for f in live], folder)
     how = "mode=rw" if live else "mode=ro&immutable=1"  # the copy is ours: SQLite may replay its log into it
     db = sqlite3.connect(f"{path.absolute().as_uri()}?{how}", uri=True)
     db.text_factory = _text
@@ -64,6 +63,22 @@ def _opened(path: Path, folder: Path) -> Iterator[sqlite3.Connection]:
         yield db
     finally:
         db.close()
+
+
+def _copied(own: FileStat, logs: list[Path], folder: Path) -> Path:
+    """The copy of a database with its log. A log that grows meanwhile does no harm; one whose pages were moved into
+    the database between the two copies belongs to another state of it."""
+    seen: FileStat | None = own
+    for _ in range(COPIES):
+        for path in (own.path, *logs):
+            with suppress(FileNotFoundError):  # a log goes when the last writer closes the database
+                shutil.copyfile(path, folder / path.name)
+        before, seen = seen, stat_of(own.path)
+        if seen == before:
+            return folder / own.path.name
+        for path in logs:
+            (folder / path.name).unlink(missing_ok=True)
+    raise UnreadableSource(f"{own.path}: its agent is writing it all the time; it is read when that is done")
 
 
 def _is_hot(journal: Path) -> bool:
