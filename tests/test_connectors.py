@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import math
 import random
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
@@ -24,9 +26,10 @@ import qwen_logs
 import specstory_logs
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from journals import Home, contents
+from journals import Home, contents, ids
 from junk import RELAXED
 
+from agent_journal.connectors import jsonl
 from agent_journal.connectors.base import Connector, Reading, Source
 from agent_journal.connectors.registry import BY_AGENT, CONNECTORS
 from agent_journal.errors import UnreadableSource
@@ -46,6 +49,7 @@ HOMES: dict[str, Callable[[Path], None]] = {
     "specstory": specstory_logs.home,
 }
 every_agent = pytest.mark.parametrize("agent", [c.agent for c in CONNECTORS])
+LINES = (".jsonl", ".md", ".txt")
 JUNK = [
     b"",
     b"\0" * 300,
@@ -202,6 +206,52 @@ def test_a_second_run_reads_nothing_and_the_files_are_as_they_were(agent: str, t
     assert first.sessions_new >= 2
     assert (second.sources_read, second.messages_new, again.messages_new, again.messages_changed) == (0, 0, 0, 0)
     assert state(tmp_path) == before
+
+
+@every_agent
+def test_a_line_of_any_length_costs_no_other_line(agent: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jsonl, "MAX_LINE_BYTES", 2**18)
+    HOMES[agent](tmp_path)
+    before = [t.messages for reading in read(BY_AGENT[agent], tmp_path) for t in reading.transcripts]
+    lengthened = [path for path in files_of(tmp_path) if path.suffix in LINES]
+    for path in lengthened:
+        with path.open("ab") as file:
+            file.write(b"x" * 2**19 + b"\n")
+    readings = read(BY_AGENT[agent], tmp_path)
+    assert [t.messages for reading in readings for t in reading.transcripts] == before
+    assert sum(reading.bad_line_count for reading in readings) == len(lengthened)
+
+
+def cut_to(path: Path, whole: bytes, share: float) -> None:
+    """The beginning of a log, or a database without its last rows; a document is written whole or not at all."""
+    if path.suffix in LINES:
+        lines = whole.splitlines(keepends=True)
+        whole = b"".join(lines[: math.ceil(len(lines) * share)])
+    path.write_bytes(whole)
+    if whole.startswith(b"SQLite format 3"):
+        with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db:
+            for (table,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
+                (rows,) = db.execute(f'SELECT max(rowid) FROM "{table}"').fetchone()
+                db.execute(f'DELETE FROM "{table}" WHERE rowid > ?', (math.ceil((rows or 0) * share),))
+
+
+@every_agent
+def test_sources_that_grow_equal_a_fresh_index_and_messages_keep_their_ids(agent: str, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    HOMES[agent](home)
+    whole = {path: path.read_bytes() for path in files_of(home)}
+    grown, before = Home(home, {"AJ_HOME": str(tmp_path / "grown")}), dict[tuple[str, int], int]()
+    for share in (0.4, 0.7, 1.0):
+        for path, data in whole.items():
+            cut_to(path, data, share)
+        grown.reindex()
+        now = ids(grown.stored())
+        assert {place: now.get(place) for place in before} == before
+        before = now
+    fresh = Home(home, {"AJ_HOME": str(tmp_path / "fresh")})
+    fresh.reindex()
+    with grown.journal() as one, fresh.journal() as other:
+        assert contents(one) == contents(other)
 
 
 @every_agent
