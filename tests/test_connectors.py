@@ -271,17 +271,15 @@ def test_a_source_that_shrinks_or_turns_to_junk_loses_nothing(agent: str, tmp_pa
     assert messages >= before[1]  # half a message, cut where it has no id yet, is kept beside the whole one
 
 
-def test_a_hostile_agent_costs_no_other_agent_its_results(tmp_path: Path) -> None:
-    for agent, write in HOMES.items():
+@every_agent
+def test_a_hostile_agent_costs_no_other_agent_its_results(agent: str, tmp_path: Path) -> None:
+    for write in HOMES.values():
         write(tmp_path)
-        if agent in ("codex", "cursor-ide", "opencode"):
-            for path in files_of(tmp_path):
-                if any(part in path.parts for part in (".codex", "Cursor", "opencode")):
-                    path.write_bytes(b"\0junk" * 1000)
+    for path in {file.path for source in found(BY_AGENT[agent], tmp_path) for file in source.files}:
+        path.write_bytes(b"\0junk" * 1000)
     report = Home(tmp_path).reindex()
-    found_of = {a.agent: a.sources for a in report.agents}
     with Home(tmp_path).journal() as journal:
         sessions = {c.agent: journal.store.agent_counts(c.agent)[0] for c in CONNECTORS}
-    hostile = {"codex", "cursor-ide", "opencode"}
-    assert all(sessions[agent] >= 2 for agent in HOMES if agent not in hostile)
-    assert all(found_of[agent] > 0 for agent in HOMES)
+    assert sessions[agent] == 0
+    assert all(sessions[other] >= 2 for other in HOMES if other != agent)
+    assert all(a.sources > 0 for a in report.agents)
