@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -57,10 +58,17 @@ def named_session(journal: Journal, name: str) -> tuple[StoredSession, int | Non
         return journal.session(name), None
     if _is_hit(head) and journal.exists:
         return journal.session(journal.recall(int(head))[0]), int(tail)
+    whole = None
+    with suppress(NoSuchSession):
+        whole = journal.session(name)
+    if whole and name in (whole.session.key, whole.session.id, whole.session.slug):
+        return whole, None  # a key whose id is all digits
     try:
-        return journal.session(name), None  # a key whose id is all digits
-    except NoSuchSession:
         return journal.session(head), int(tail)
+    except NoSuchSession:
+        if whole is None:
+            raise
+        return whole, None  # the beginning of an id that holds a colon
 
 
 def _is_hit(name: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 AMBIGUOUS_SHOWN = 5
 LONGEST_NAME = 500
 LEAST_HANDLE = 8  # characters of an id that people can compare
+_ENDS_LIKE_A_MESSAGE = re.compile(r":\d*$")  # SESSION:3 is the third message of SESSION
 
 
 def row_of(store: Store, name: str) -> int:
@@ -57,8 +59,10 @@ def handle(store: Store, session: Session) -> str:
     )
     if same != 1:
         return session.key
-    needed = [LEAST_HANDLE, *(_shared(session.id, str(other)) + 1 for other in (below, above) if other)]
-    return session.id[: max(needed)]
+    needed = max([LEAST_HANDLE, *(_shared(session.id, str(other)) + 1 for other in (below, above) if other)])
+    while needed < len(session.id) and _ENDS_LIKE_A_MESSAGE.search(session.id[:needed]):
+        needed += 1
+    return session.id[:needed]
 
 
 def _shared(a: str, b: str) -> int:

@@ -1,0 +1,55 @@
+"""What is printed to name a message opens that message, also where ids of sessions hold colons themselves."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from process import Aj
+
+
+def aider(home: Path) -> None:
+    """Two sessions of one morning: their ids are the times they began."""
+    runs = []
+    for start, count in (("2026-06-09 13:05:00", 1), ("2026-06-09 14:16:00", 9)):
+        said = (f"#### question {n}  \n\nanswer {n} at {start[11:13]}\n\n" for n in range(1, count + 1))
+        runs.append(f"\n# aider chat started at {start}\n\n" + "".join(said))
+    path = home / "projects" / "shop" / ".aider.chat.history.md"
+    path.parent.mkdir(parents=True)
+    path.write_text("".join(runs))
+
+
+def qwen(home: Path) -> None:
+    """A session and its sub-agent, whose id is the session's, a colon and 2b."""
+    project = home / ".qwen" / "projects" / "-shop"
+    for file, texts in (("chats/s-12345678", ("ask", "reply")), ("subagents/s-12345678/agent-2b", ("look", "seen"))):
+        path = project / f"{file}.jsonl"
+        path.parent.mkdir(parents=True)
+        shared = {"sessionId": "s-12345678", "timestamp": "2026-06-01T10:00:00.000Z", "cwd": "/shop"}
+        turns = zip(("user", "assistant"), texts, strict=True)
+        lines = [shared | {"uuid": t, "type": kind, "message": {"parts": [{"text": t}]}} for kind, t in turns]
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def test_the_name_of_a_hit_opens_the_hit(tmp_path: Path) -> None:
+    aider(tmp_path)
+    qwen(tmp_path)
+    aj = Aj(tmp_path)
+    aj("reindex")
+    for words, name in (
+        ('"answer 8 at 14"', "2026-06-09 14:16"),
+        ("reply", "s-12345678:2"),
+        ("seen", "s-12345678:2b:2"),
+    ):
+        (hit,) = aj("search", words, "--mode", "lexical", "--json", "-C", "0").object["matches"]
+        shown = aj("show", name, "-C", "0", "--json").object["messages"]
+        assert name in aj("search", words, "--mode", "lexical").out
+        assert [m["text"] for m in shown] == [hit["message"]["text"]]
+
+
+def test_a_whole_id_is_never_taken_for_a_message_of_another_session(tmp_path: Path) -> None:
+    aider(tmp_path)
+    aj = Aj(tmp_path)
+    aj("reindex")
+    shown = aj("show", "2026-06-09 14:16:00", "--json").object
+    assert (shown["session"]["id"], len(shown["messages"])) == ("2026-06-09 14:16:00", 18)
