@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
 if TYPE_CHECKING:
     from agent_journal.config import Config
+    from agent_journal.render.progress import Progress
     from agent_journal.search import Journal
     from agent_journal.session import StoredSession
 
@@ -30,7 +31,7 @@ def opened() -> Journal:
     return Journal.open(settings())
 
 
-def shown_progress() -> Any:
+def shown_progress() -> Progress:
     from agent_journal.render.progress import Progress
     from agent_journal.render.style import look_at
 

@@ -38,7 +38,7 @@ FETCHED_SHARE = 16
 class Vectors:
     """`count` rows are committed and can be searched; a row never moves except by compact()."""
 
-    def __init__(self, folder: Path, stored: Stored, exact_rows: int = EXACT_ROWS) -> None:
+    def __init__(self, folder: Path, stored: Stored, exact_rows: int) -> None:
         self.folder = folder
         self.exact_rows = exact_rows  # up to so many rows every one is compared
         self._pending: Header | None = None  # counts what was appended since the last commit

@@ -177,7 +177,7 @@ def test_parts_flow_into_lines_that_fit_and_are_never_broken() -> None:
         "a-very-long-part",
         "end",
     ]
-    assert list(flowed(["a", "b", "c"], 3, " ", "  ")) == ["a b", "  c"]
+    assert list(flowed(["a", "b", "c"], 3, " ")) == ["a b", "c"]
     assert list(flowed([], 10)) == []
 
 

@@ -6,6 +6,7 @@ It refuses to judge meaning: words stay, whatever can move the cursor, recolour,
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 _SEQUENCE = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor movement
@@ -27,16 +28,16 @@ _SPACE = re.compile(r"\s+")
 
 def clean_text(text: str) -> str:
     """Several lines: line feeds and tabs stay, other line ends become line feeds."""
-    if text.isprintable():
-        return text
-    return _HARMFUL.sub("", _BREAK.sub("\n", _SEQUENCE.sub("", text)))
+    return text if text.isprintable() else _harmless(text, "\n")
 
 
 def shown_text(text: str) -> str:
     """As clean_text, but for a page that cannot be harmed: what would hide or reorder text is named where it stood."""
-    if text.isprintable():
-        return text
-    return _HARMFUL.sub(_named, _BREAK.sub("\n", _SEQUENCE.sub("", text)))
+    return text if text.isprintable() else _harmless(text, "\n", _named)
+
+
+def _harmless(text: str, line_end: str, instead: str | Callable[[re.Match[str]], str] = "") -> str:
+    return _HARMFUL.sub(instead, _BREAK.sub(line_end, _SEQUENCE.sub("", text)))
 
 
 def _named(found: re.Match[str]) -> str:
@@ -48,13 +49,9 @@ def _named(found: re.Match[str]) -> str:
 
 def clean_line(text: str) -> str:
     """One line: every run of white space is one space."""
-    if not text.isprintable():
-        text = _HARMFUL.sub("", _BREAK.sub(" ", _SEQUENCE.sub("", text)))
-    return _SPACE.sub(" ", text).strip()
+    return clean_span(text).strip()
 
 
 def clean_span(text: str) -> str:
     """A piece of a line: as clean_line, but keeps the spaces at its ends so that pieces can be joined."""
-    if not text.isprintable():
-        text = _HARMFUL.sub("", _BREAK.sub(" ", _SEQUENCE.sub("", text)))
-    return _SPACE.sub(" ", text)
+    return _SPACE.sub(" ", text if text.isprintable() else _harmless(text, " "))

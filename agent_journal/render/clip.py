@@ -41,11 +41,11 @@ class Clip:
         self.clipped = True
         return items[:most]
 
-    def arguments(self, arguments: Any, share: int = ARGUMENTS) -> Any:
+    def arguments(self, arguments: Any) -> Any:
         """The same JSON with long texts cut; of an object the most telling members, as many as fit."""
         if self.limit is None or arguments is None:
             return arguments
-        most = self.limit // share
+        most = self.limit // ARGUMENTS
         if isinstance(arguments, dict):
             return self._members(arguments, most)
         if isinstance(arguments, str):

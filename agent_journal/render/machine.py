@@ -20,6 +20,8 @@ from agent_journal.session import Message, Resume, StoredMessage, StoredSession,
 if TYPE_CHECKING:
     from agent_journal.answer import Answer, Coverage, Match, Parts
     from agent_journal.connectors.base import Connector
+    from agent_journal.health import AgentHealth, Health
+    from agent_journal.index.sync import SyncReport
     from agent_journal.redaction import Redactor
     from agent_journal.search import Freshness, SessionList
 
@@ -274,8 +276,8 @@ def shown_object(
     }
 
 
-def report_object(report: Any) -> Object:
-    """A Struct of counts (SyncReport, Health) with its own field names."""
+def report_object(report: Health | SyncReport) -> Object:
+    """Counts under their own field names."""
     import msgspec
 
     return {
@@ -284,7 +286,7 @@ def report_object(report: Any) -> Object:
     }
 
 
-def agent_object(connector: Connector, agent: Any) -> Object:
+def agent_object(connector: Connector, agent: AgentHealth) -> Object:
     return {
         "agent": connector.agent,
         "name": connector.name,

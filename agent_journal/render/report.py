@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from agent_journal.render.clean import clean_line
 from agent_journal.render.style import Look, ago, counted, local, sized
-from agent_journal.render.width import flowed
+from agent_journal.render.width import flowed, listed, sentence
 
 if TYPE_CHECKING:
     from agent_journal.connectors.base import Connector
+    from agent_journal.health import AgentHealth, Health
     from agent_journal.index.sync import AgentReport, EmbeddingReport, SyncReport
 
 NAMED = 20  # problems that are listed one by one; --json has all of them
@@ -35,7 +36,7 @@ def sync_lines(report: SyncReport, look: Look) -> Iterator[str]:
     facts += _embedded(report.embedding, report.embedder)
     yield from flowed([*facts, f"{report.seconds:.1f} s"], look.width)
     for note in report.notes:
-        yield from flowed(clean_line(note).split(" "), look.width, " ")
+        yield from sentence(clean_line(note), look.width)
 
 
 def _embedded(done: EmbeddingReport, embedder: str) -> Iterator[str]:
@@ -67,7 +68,7 @@ def _reasons(problems: Sequence[tuple[str, str]], look: Look) -> Iterator[str]:
     """The path whole, for pasting; the reason below it where both do not fit."""
     for path, reason in problems[:NAMED]:
         mark, path, reason = look.paint("!", "bad"), clean_line(path), clean_line(reason)
-        lines = [f"{path}:", *flowed(reason.split(" "), look.width - 6, " ")]
+        lines = [f"{path}:", *sentence(reason, look.width - 6)]
         if len(path) + len(reason) + 6 <= look.width:
             lines = [f"{path}: {reason}"]
         yield f"{INDENT}{mark} {lines[0]}"
@@ -76,14 +77,14 @@ def _reasons(problems: Sequence[tuple[str, str]], look: Look) -> Iterator[str]:
         yield f"{INDENT}… and {counted(len(problems) - NAMED, 'more', 'more')} (--json lists all)"
 
 
-def health_lines(health: Any, look: Look) -> Iterator[str]:
+def health_lines(health: Health, look: Look) -> Iterator[str]:
     absent = [clean_line(a.name) for a in health.agents if not _is_present(a)]
     for agent in filter(_is_present, health.agents):
         yield from _agent_health(agent, look)
         yield ""
     if absent:
         yield "Nothing found of"
-        yield from _flowing(absent, look)
+        yield from listed(absent, look.width, INDENT)
         yield ""
     yield look.paint("Journal", "title")
     yield INDENT + clean_line(str(health.journal_path))
@@ -93,19 +94,19 @@ def health_lines(health: Any, look: Look) -> Iterator[str]:
     yield from (INDENT + line for line in flowed([contents, sizes], look.width - len(INDENT)))
     if health.behind:
         yield f"{INDENT}{counted(health.behind, 'changed file')} not taken in yet: aj reindex"
-    for name, fine, sentence in health.checks:
+    for name, fine, finding in health.checks:
         mark = look.paint("ok", "good") if fine else look.paint("!", "bad")
-        said = f"{clean_line(name)}: {clean_line(sentence)}" if sentence else clean_line(name)
-        first, *rest = flowed(said.split(" "), look.width - 6, " ")
+        said = f"{clean_line(name)}: {clean_line(finding)}" if finding else clean_line(name)
+        first, *rest = sentence(said, look.width - 6)
         yield f"{INDENT}{mark}{' ' * (3 - (2 if fine else 1))}{first}"
         yield from (f"{INDENT}   {line}" for line in rest)
 
 
-def _is_present(agent: Any) -> bool:
+def _is_present(agent: AgentHealth) -> bool:
     return bool(agent.files_found or agent.sessions or agent.gone or agent.problems or agent.passed)
 
 
-def _agent_health(agent: Any, look: Look) -> Iterator[str]:
+def _agent_health(agent: AgentHealth, look: Look) -> Iterator[str]:
     yield look.paint(clean_line(agent.name), "title")
     yield from _root_lines(agent.roots)
     facts = [f"{counted(agent.files_found, 'file')} found", f"{agent.indexed:,} indexed"]
@@ -116,11 +117,11 @@ def _agent_health(agent: Any, look: Look) -> Iterator[str]:
         facts.append(f"{agent.gone:,} gone (kept in the journal)")
     if agent.unsought:
         facts.append(f"{agent.unsought:,} no longer looked for (kept in the journal)")
-    yield from _flowing(facts, look)
-    yield from _flowing(_contents(agent, look), look)
+    yield from listed(facts, look.width, INDENT)
+    yield from listed(_contents(agent, look), look.width, INDENT)
     if agent.skipped:
         yield f"{INDENT}records left out, by kind:"
-        yield from _flowing(_kinds(agent.skipped), look, INDENT * 2)
+        yield from listed(_kinds(agent.skipped), look.width, INDENT * 2)
     if agent.passed:
         yield f"{INDENT}{counted(len(agent.passed), 'file')} passed over:"
         for reason, paths in _by_reason(agent.passed).items():
@@ -131,12 +132,7 @@ def _agent_health(agent: Any, look: Look) -> Iterator[str]:
     yield from _reasons(agent.problems, look)
 
 
-def _flowing(facts: Sequence[str], look: Look, indent: str = INDENT) -> Iterator[str]:
-    commas = [f"{fact}," for fact in facts[:-1]] + list(facts[-1:])
-    yield from (indent + line for line in flowed(commas, look.width - len(indent), " "))
-
-
-def _contents(agent: Any, look: Look) -> list[str]:
+def _contents(agent: AgentHealth, look: Look) -> list[str]:
     facts = [counted(agent.sessions, "session"), counted(agent.messages, "message")]
     if agent.newest:
         passed = ago(agent.newest, look.now)
@@ -161,11 +157,11 @@ def _root_lines(roots: Sequence[str]) -> Iterator[str]:
         yield f"{INDENT}{clean_line(str(root))}" + ("" if Path(root).exists() else "  (not there)")
 
 
-def agent_lines(connector: Connector, agent: Any, look: Look) -> Iterator[str]:
+def agent_lines(connector: Connector, agent: AgentHealth, look: Look) -> Iterator[str]:
     """One connector with what the journal knows of it."""
     names = ", ".join((connector.agent, *connector.aliases))
     yield f"{look.paint(clean_line(connector.name), 'title')}  {names}"
     yield from _root_lines(agent.roots)
-    yield from _flowing(_contents(agent, look), look)
+    yield from listed(_contents(agent, look), look.width, INDENT)
     yield look.paint(f"{INDENT}elsewhere: aj config set storage.sources.{connector.config_key} PATH", "dim")
     yield look.paint(f"{INDENT}           or {connector.env}=PATH", "dim")

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TextIO
 from agent_journal.render.clean import clean_line
 from agent_journal.render.machine import NOTICE, SCHEMA_VERSION
 from agent_journal.render.style import Look, counted
-from agent_journal.render.width import columns, cut, cut_start, flowed
+from agent_journal.render.width import columns, cut, cut_start, listed
 from agent_journal.statistics import Statistics, Tally
 
 INDENT = "  "
@@ -193,8 +193,7 @@ def total_lines(statistics: Statistics, look: Look) -> Iterator[str]:
     if statistics.days:
         time.append(f"{statistics.days[0].name} to {statistics.days[-1].name}")
     for facts in (work, tokens, time):
-        commas = [f"{fact}," for fact in facts[:-1]] + facts[-1:]
-        yield from (INDENT + line for line in flowed(commas, look.width - len(INDENT), " "))
+        yield from listed(facts, look.width, INDENT)
 
 
 # --- the chart -------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from agent_journal.render.machine import resume_command
 from agent_journal.render.message import gist, label, message_lines
 from agent_journal.render.sessions import head_of, session_remarks
 from agent_journal.render.style import Look, ago, counted, local
-from agent_journal.render.width import columns, cut, flowed, wrap_spans
+from agent_journal.render.width import columns, cut, flowed, sentence, wrap_spans
 
 if TYPE_CHECKING:
     from agent_journal.answer import Answer, Match, Snippet
@@ -177,7 +177,7 @@ def status_lines(answer: Answer, look: Look) -> Iterator[str]:
         messages, sessions = counted(coverage.messages, "message"), counted(coverage.sessions, "session")
         facts = [f"nothing found in {messages} of {sessions}", mode]
     for line in flowed(facts, look.width):  # a reason may be longer than a line
-        yield from flowed(line.split(" "), look.width, " ")
+        yield from sentence(line, look.width)
     yield from _freshness(coverage.behind, coverage.stale)
     if answer.matches:
         hints = [f"open a hit: aj show {answer.matches[0].rank}"]
@@ -200,7 +200,7 @@ def freshness_lines(fresh: Freshness, notes: Sequence[str], look: Look) -> Itera
 
 def _notes(notes: Sequence[str], look: Look) -> Iterator[str]:
     for note in notes:
-        yield from flowed(clean_line(note).split(" "), look.width, " ")
+        yield from sentence(clean_line(note), look.width)
 
 
 def _freshness(behind: int, stale: bool) -> Iterator[str]:
@@ -215,7 +215,7 @@ def next_page(cursor: str | None) -> list[str]:
 
 
 def error_lines(message: str, hint: str, width: int) -> Iterator[str]:
-    """Flowed at spaces, so that a path stays whole. A hint of several lines may point at a place: kept as it is."""
-    yield from flowed(f"aj: {clean_line(message)}".split(" "), width, " ")
+    """A hint of several lines may point at a place: kept as it is."""
+    yield from sentence(f"aj: {clean_line(message)}", width)
     lines = clean_text(hint).split("\n") if hint else []
-    yield from lines if len(lines) > 1 else flowed(clean_line(hint).split(" "), width, " ")
+    yield from lines if len(lines) > 1 else sentence(clean_line(hint), width)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 _NO_COLUMNS = frozenset({"Mn", "Me", "Cf"})
 _TWO_COLUMNS = frozenset({"W", "F"})
@@ -75,14 +75,25 @@ def wrap(text: str, width: int) -> list[str]:
     return lines
 
 
-def flowed(parts: Iterable[str], width: int, between: str = " · ", indent: str = "") -> Iterator[str]:
-    """Parts joined into lines that fit; lines after the first are indented. A part is never broken."""
+def flowed(parts: Iterable[str], width: int, between: str = " · ") -> Iterator[str]:
+    """Parts joined into lines that fit. A part is never broken."""
     line = ""
     for part in parts:
         if line and columns(line) + columns(between) + columns(part) > width:
             yield line.rstrip()
-            line = indent + part
+            line = part
         else:
             line = f"{line}{between}{part}" if line else part
     if line:
         yield line
+
+
+def sentence(text: str, width: int) -> Iterator[str]:
+    """One line of text flowed at its spaces, so that a path stays whole."""
+    return flowed(text.split(" "), width, " ")
+
+
+def listed(facts: Sequence[str], width: int, indent: str) -> Iterator[str]:
+    """Facts with commas between them, every line indented."""
+    commas = [f"{fact}," for fact in facts[:-1]] + list(facts[-1:])
+    return (indent + line for line in flowed(commas, width - len(indent), " "))
