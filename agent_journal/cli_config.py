@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from agent_journal.cli_journal import settings
 from agent_journal.cli_options import Json
 from agent_journal.cli_output import FOUND, put, put_facts, say
 
@@ -24,12 +25,6 @@ config_app = typer.Typer(
 )
 
 Key = Annotated[str, typer.Argument(metavar="KEY")]
-
-
-def _agents() -> dict[str, str]:
-    from agent_journal.connectors.registry import SOURCE_KEYS
-
-    return SOURCE_KEYS
 
 
 def _path() -> Path:
@@ -58,7 +53,7 @@ def show(json: Json = False) -> int:
     from agent_journal import config
     from agent_journal.render.clean import clean_line
 
-    loaded = config.load(os.environ, _agents())
+    loaded = settings()
     origins = config.origins(loaded)
     if json:
         put_facts(path=str(_path()), config=config.dump(loaded), origins=origins)
@@ -118,7 +113,7 @@ def get(key: Key, json: Json = False) -> int:
     from agent_journal import config
     from agent_journal.render.clean import clean_line
 
-    loaded = config.load(os.environ, _agents())
+    loaded = settings()
     value = config.get_value(loaded, key)
     if json:
         put_facts(key=key, value=value, origin=config.origins(loaded).get(key, "default"))
@@ -162,17 +157,18 @@ def assign(
 def _changed(key: str, value: str) -> tuple[Value, Config]:
     """The new value and what is then in force. A file that is wrong elsewhere is left as it was."""
     from agent_journal import config, config_file
+    from agent_journal.connectors.registry import SOURCE_KEYS
     from agent_journal.errors import BadConfig
 
     file = _path()
     before = file.read_bytes() if file.is_file() else None
-    after = config.set_value(file, key, value, _agents())
+    after = config.set_value(file, key, value, SOURCE_KEYS)
     try:
-        return after, config.load(os.environ, _agents())
+        return after, settings()
     except BadConfig:
         if before is not None:
             config_file.write(file, before)
-            config.load(os.environ, _agents())  # again, for the line numbers of the file as it is
+            settings()  # again, for the line numbers of the file as it is
         raise
 
 
@@ -182,7 +178,7 @@ def _value_before(key: str) -> Value | None:
     from agent_journal.errors import BadConfig
 
     try:
-        return config.get_value(config.load(os.environ, _agents()), key)
+        return config.get_value(settings(), key)
     except BadConfig:
         return None
 
@@ -211,6 +207,6 @@ def edit() -> int:
         raise BadConfig(f"the editor {editor} cannot be started: {error}", f"Edit {file} yourself.") from error
     if done.returncode:
         raise BadConfig(f"the editor {editor} ended with code {done.returncode}")
-    config.load(os.environ, _agents())
+    settings()
     put([f"{clean_line(str(file))} is good"])
     return FOUND

@@ -15,6 +15,7 @@ from agent_journal.cli_options import Filters, Json, asked, filtered
 from agent_journal.cli_output import FAILED, FOUND, NOTHING, put, put_facts, say
 
 if TYPE_CHECKING:
+    from agent_journal.exchange.checking import Problem
     from agent_journal.exporting import Exported
     from agent_journal.importing import Imported
 
@@ -203,7 +204,7 @@ def import_(
 
 def _put_imported(done: Imported) -> None:
     put([f"{done.path.name}: {_imported([done])}"])
-    say(_problem_lines(str(done.path), [(p.line, p.text) for p in done.problems]))
+    say(_problem_lines(done.path, done.problems))
 
 
 def _put_reports(reports: Sequence[object]) -> None:
@@ -230,11 +231,12 @@ def _imported(done: Sequence[Imported]) -> str:
     return f"{counted(sum_of('sessions'), 'session')}: {told} · {counted(sum_of('messages_new'), 'new message')}"
 
 
-def _problem_lines(path: str, problems: list[tuple[int, str]]) -> Iterator[str]:
+def _problem_lines(path: Path, problems: Sequence[Problem]) -> Iterator[str]:
     from agent_journal.render.clean import clean_line
 
-    for line, text in problems[:PROBLEMS_SHOWN]:
-        yield clean_line(f"{path}:{line}: {text}" if line else f"{path}: {text}")
+    for problem in problems[:PROBLEMS_SHOWN]:
+        place = f"{path}:{problem.line}" if problem.line else f"{path}"
+        yield clean_line(f"{place}: {problem.text}")
     if len(problems) > PROBLEMS_SHOWN:
         yield f"… and {len(problems) - PROBLEMS_SHOWN:,} more"
 
@@ -261,7 +263,7 @@ def validate(
         _put_reports(reports)
     else:
         for report in reports:
-            put(_problem_lines(str(report.path), [(p.line, p.text) for p in report.problems]))
+            put(_problem_lines(report.path, report.problems))
             verdict = counted(len(report.problems), "problem") if report.problems else "valid"
             put([f"{clean_line(str(report.path))}: {report.format}, {counted(report.sessions, 'session')}: {verdict}"])
             put(f"  {remark}" for remark in report.remarks)

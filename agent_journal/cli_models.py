@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from agent_journal.cli_journal import settings
 from agent_journal.cli_options import Json
 from agent_journal.cli_output import FAILED, FOUND, put, put_facts
 
@@ -29,11 +29,9 @@ REEMBEDS = "the next `aj reindex` embeds everything anew; until then the old vec
 
 
 def _shelf() -> Shelf:
-    from agent_journal.config import load
-    from agent_journal.connectors.registry import SOURCE_KEYS
     from agent_journal.shelf import Shelf
 
-    return Shelf(load(os.environ, SOURCE_KEYS))
+    return Shelf(settings())
 
 
 def _members(value: Struct) -> dict[str, object]:

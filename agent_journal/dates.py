@@ -1,6 +1,6 @@
 """What people type for a time (2026-03, 3d, yesterday) as a moment in UTC.
 
-Says nothing about how moments are shown, and never looks at the clock but in local_now().
+And moments in local time. Never looks at the clock but in local_now().
 """
 
 from __future__ import annotations
@@ -38,6 +38,14 @@ class SystemZone(tzinfo):
 
 def local_now() -> datetime:
     return datetime.now(SystemZone())
+
+
+def in_local_time(at: datetime) -> datetime:
+    """As it is where there is none: of the first and last hours of the calendar."""
+    try:
+        return at.astimezone()
+    except (OverflowError, ValueError, OSError):
+        return at
 
 
 def moment(text: str, now: datetime, end: bool) -> datetime:

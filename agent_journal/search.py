@@ -386,12 +386,7 @@ class Journal:
         query = language.parse(query) if isinstance(query, str) else query
         question = f"sessions\0{language.format(query)}"
         page = paging.read(cursor, question)
-        rows = self.store.open_sessions(self.config.index.exclude)
-        notes: tuple[str, ...] = ()
-        if not query.is_empty:
-            fresh = self._as_it_is()
-            _, rows, notes = self._asked(query, Lookup.sessions)
-            notes = (*fresh.notes, *notes)
+        rows, notes = self._fitting(query)
         with self.store.snapshot():
             total, found = self.store.newest_sessions(limit, page.offset, rows)
         end = page.offset + len(found)
@@ -400,10 +395,15 @@ class Journal:
 
     def session_rows(self, query: Query | None = None) -> list[int] | None:
         """Rows of the sessions with at least one message that fits; None for all of them."""
-        if query is None or query.is_empty:
-            return self.store.open_sessions(self.config.index.exclude)
-        self._as_it_is()
-        return self._asked(query, Lookup.sessions)[1]
+        return self._fitting(query or Query("", None))[0]
+
+    def _fitting(self, query: Query) -> tuple[list[int] | None, tuple[str, ...]]:
+        """(As session_rows, and what to say of the word index.)"""
+        if query.is_empty:
+            return self.store.open_sessions(self.config.index.exclude), ()
+        fresh = self._as_it_is()
+        _, rows, notes = self._asked(query, Lookup.sessions)
+        return rows, (*fresh.notes, *notes)
 
     def statistics(self, query: Query | str = "") -> Statistics:
         """What the messages that fit add up to."""

@@ -56,6 +56,16 @@ class Usage(Struct, frozen=True, omit_defaults=True):
             self.service_tier or other.service_tier,
         )
 
+    @property
+    def total_tokens(self) -> int:
+        return self.input_tokens + self.output_tokens
+
+    @property
+    def cache_hit_rate(self) -> float | None:
+        """None where no cache was told of."""
+        seen = self.cache_read_tokens + self.cache_creation_tokens
+        return self.cache_read_tokens / seen if seen else None
+
 
 class Text(Struct, frozen=True, omit_defaults=True, tag_field="block", tag="text"):
     text: str
@@ -199,19 +209,6 @@ class Derived(Struct, frozen=True):
         if self.started_at is None or self.ended_at is None:
             return 0.0
         return (self.ended_at - self.started_at).total_seconds()
-
-    @property
-    def total_tokens(self) -> int:
-        return self.usage.input_tokens + self.usage.output_tokens
-
-    @property
-    def cache_hit_rate(self) -> float:
-        seen = self.usage.cache_read_tokens + self.usage.cache_creation_tokens
-        return self.usage.cache_read_tokens / seen if seen else 0.0
-
-    @property
-    def has_errors(self) -> bool:
-        return self.error_count > 0
 
 
 class Transcript(Struct, frozen=True):

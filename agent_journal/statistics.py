@@ -14,6 +14,7 @@ from datetime import datetime
 
 from msgspec import Struct
 
+from agent_journal.dates import in_local_time
 from agent_journal.session import Derived, Message, Session, Usage
 
 
@@ -29,20 +30,6 @@ class Tally(Struct, frozen=True):
     seconds: float = 0.0  # from a session's first message to its last, whoever was waiting; without sub-agents
     usage: Usage = Usage()  # each model answer once, however many forks hold it
     subagents: int = 0  # sessions of sub-agents, which are not among `sessions`
-
-    @property
-    def total_tokens(self) -> int:
-        return self.usage.input_tokens + self.usage.output_tokens
-
-    @property
-    def cache_hit_rate(self) -> float | None:
-        """None where no cache was told of."""
-        seen = self.usage.cache_read_tokens + self.usage.cache_creation_tokens
-        return self.usage.cache_read_tokens / seen if seen else None
-
-    @property
-    def has_errors(self) -> bool:
-        return self.errors > 0
 
 
 class Statistics(Struct, frozen=True):
@@ -111,7 +98,7 @@ class Counting:
             self.total.tally("total"),
             _table(self.agents, lambda t: t.messages),
             _table(self.projects, lambda t: t.messages),
-            _table(self.models, lambda t: t.total_tokens),
+            _table(self.models, lambda t: t.usage.total_tokens),
             tuple(sorted(_tallies(self.days), key=lambda t: t.name)),
             _table(self.tools, lambda t: t.tool_calls),
             _table(self.files, lambda t: t.tool_calls),
@@ -240,12 +227,7 @@ class Visit:
 
 
 def local_day(at: datetime | None) -> str:
-    if at is None:
-        return ""
-    try:
-        return at.astimezone().date().isoformat()
-    except (OverflowError, ValueError, OSError):  # the first and last hours of the calendar have no local time
-        return at.date().isoformat()
+    return in_local_time(at).date().isoformat() if at else ""
 
 
 def located(path: str, folder: str | None) -> str:

@@ -31,6 +31,13 @@ def workplace(parent: Path, prefix: str) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def private_folder(folder: Path) -> None:
+    """For its owner alone, like those above it that are missing. One that was there is left as it is."""
+    for missing in [above for above in reversed(folder.parents) if not above.exists()]:
+        missing.mkdir(mode=0o700, exist_ok=True)
+    folder.mkdir(mode=0o700, exist_ok=True)
+
+
 def private(path: str, flags: int) -> int:
     """For `open`: a file for its owner alone, for it may hold what was told to an agent in confidence."""
     return os.open(path, flags, 0o600)

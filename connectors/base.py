@@ -160,6 +160,12 @@ def prompted(messages: Iterable[Message]) -> str | None:
     return next(filter(None, asked), None)
 
 
+def count_blank(roles: Iterable[Role], skipped: Counter[str], reason: str = "blank session") -> None:
+    """A session in which nobody said anything, and every message that is left out with it."""
+    skipped[reason] += 1
+    skipped.update(f"{reason}/{role.value} message" for role in roles)
+
+
 def given_folder(environ: Mapping[str, str], variable: str, home: Path) -> Path | None:
     """A folder that an agent's own environment variable names; ~ is the home that is looked at."""
     given = environ.get(variable)

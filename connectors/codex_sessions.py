@@ -14,6 +14,7 @@ from agent_journal.connectors.base import (
     Discovery,
     Reading,
     Source,
+    count_blank,
     entries,
     file_time,
     items,
@@ -77,9 +78,7 @@ def _is_session(log: Log, messages: tuple[Message, ...], reading: Reading) -> bo
         reason = "blank session"
     else:
         return True
-    reading.skipped[reason] += 1
-    for message in messages:
-        reading.skipped[f"{reason}/{message.role.value} message"] += 1
+    count_blank((m.role for m in messages), reading.skipped, reason)
     return False
 
 

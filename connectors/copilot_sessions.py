@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from agent_journal.connectors.base import Reading, Source, file_time, prompted, readable, timestamp
+from agent_journal.connectors.base import Reading, Source, count_blank, file_time, prompted, readable, timestamp
 from agent_journal.connectors.copilot_draft import CONVERSATION, MAIN, SubAgent
 from agent_journal.connectors.copilot_events import Log
 from agent_journal.connectors.copilot_facts import workspace_yaml
@@ -77,9 +77,7 @@ def _speaks(log: Log, agent: str, reading: Reading) -> bool:
     """Whether anybody said anything. Every launch leaves a log, most often of a start and an end."""
     roles = [d.role for d in log.drafts if d.agent == agent]
     if CONVERSATION.isdisjoint(roles):
-        reading.skipped["blank session"] += 1
-        for role in roles:
-            reading.skipped[f"blank session/{role.value} message"] += 1
+        count_blank(roles, reading.skipped)
         return False
     return True
 
@@ -170,10 +168,9 @@ def _legacy_fields(path: Path) -> dict[str, Any]:
 
 def _add_legacy(legacy: Legacy, session_id: str, source: Source, reading: Reading) -> None:
     """Second-hand, because the session may go on in an event log of the same id, and that one has it whole."""
-    if CONVERSATION.isdisjoint(m.role for m in legacy.messages):
-        reading.skipped["blank session"] += 1
-        for message in legacy.messages:
-            reading.skipped[f"blank session/{message.role.value} message"] += 1
+    roles = [m.role for m in legacy.messages]
+    if CONVERSATION.isdisjoint(roles):
+        count_blank(roles, reading.skipped)
         return
     times = {} if legacy.timed else {"times": "only the session's start is known"}
     session = Session(

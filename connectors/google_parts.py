@@ -13,7 +13,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from agent_journal.connectors.base import count, items, mapping, string
+from agent_journal.connectors.base import count, count_blank, items, mapping, string
 from agent_journal.connectors.blocks import Stamp, attachment, json_text, kind_name, numbered, tool_call
 from agent_journal.session import Block, Message, Role, Text, Thinking, ToolCall, Usage
 
@@ -222,7 +222,5 @@ class Conversation:
         """Whether anybody said anything; a launch without a prompt leaves notices and errors. Counts what is left."""
         if any(m.role is not Role.SYSTEM and not m.is_meta for m in self._messages):
             return True
-        self.skipped["blank session"] += 1
-        for message in self._messages:
-            self.skipped[f"blank session/{message.role.value} message"] += 1
+        count_blank((m.role for m in self._messages), self.skipped)
         return False

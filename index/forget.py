@@ -55,7 +55,7 @@ def _remove(store: Store, rows: dict[int, str]) -> None:
     now = datetime.now(UTC)
     db.execute("PRAGMA secure_delete = ON")
     with store.transaction():
-        seq = db.execute("UPDATE meta SET value = value + 1 WHERE key = 'seq' RETURNING value").fetchone()[0]
+        seq = store.next_seq()
         taught = "bodies" in pending(store) or _taught_by(store, rows)
         for row, root in rows.items():
             kept_out.add(row, root, now)

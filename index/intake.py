@@ -132,7 +132,7 @@ class Intake:
 
     def _fill(self, owner: _Owner, transcript: Transcript, merged: Merged, *, vanished: bool) -> None:
         """Add messages that are missing; of those that came from an import before, let grow what has grown."""
-        seq, rows = self._next_seq(), self._rows(owner.row)
+        seq, rows = self.store.next_seq(), self._rows(owner.row)
         last = max((r.ordinal for r in rows.values()), default=0)
         before = merged.messages_new + merged.messages_changed
         for identity, (digest, message) in _planned(transcript.messages).items():
@@ -157,7 +157,7 @@ class Intake:
         messages = self._unheld(session, transcript) if transcript.second_hand else transcript.messages
         if owner is None and not messages:
             return
-        seq = self._next_seq()
+        seq = self.store.next_seq()
         row = owner.row if owner is not None else self._insert_session(source, session, transcript.second_hand)
         before = merged.messages_new + merged.messages_changed
         gives_way = self._echo_of(owner, session, transcript)
@@ -359,10 +359,6 @@ class Intake:
         return message
 
     # --- the session row ---------------------------------------------------------------------------------
-
-    def _next_seq(self) -> int:
-        found = self.db.execute("UPDATE meta SET value = value + 1 WHERE key = 'seq' RETURNING value").fetchone()
-        return int(found[0])
 
     def _insert_session(self, source: int, session: Session, second_hand: bool) -> int:
         done = self.db.execute(

@@ -22,7 +22,7 @@ from msgspec.structs import asdict, replace
 from agent_journal.errors import BadModel, NoSuchModel, unreadable_model, unwritable
 from agent_journal.index import model_folder
 from agent_journal.index.model_folder import Card
-from agent_journal.workplace import private, workplace
+from agent_journal.workplace import private, private_folder, workplace
 
 CARD = "model.toml"
 MANIFEST = "manifest.toml"
@@ -257,8 +257,7 @@ def add(path: Path, into: Path, name: str = "", *, check: Check) -> Model:
     card = replace(card, dimensions=check(Model(card, path, "model_path")), model=graph.name)
     files = (graph, *(graph.parent / weights for weights in found.weights), path / model_folder.TOKENIZER)
     try:
-        for missing in [folder for folder in (*reversed(into.parents), into) if not folder.exists()]:
-            missing.mkdir(mode=0o700, exist_ok=True)
+        private_folder(into)
         with workplace(into, f".{name}.") as new:
             card = replace(card, sha256={file.name: _copy(file, new / file.name) for file in files})
             _write(new / CARD, [_as_toml(card).encode()])

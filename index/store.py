@@ -23,6 +23,7 @@ from agent_journal.index.codec import path_text
 from agent_journal.index.exclusion import is_private
 from agent_journal.index.guard import damaged, guarded
 from agent_journal.session import Derived, Message, Session, StoredMessage, StoredSession, project_name
+from agent_journal.workplace import private_folder
 
 DATABASE = "journal.db"
 LAST = "last_search.json"  # where the hits of the last search are
@@ -84,11 +85,9 @@ class Store:
 
     @staticmethod
     def make_folder(folder: Path) -> None:
-        """For its owner alone: it holds everything the agents were told. One that was there is left as it is."""
+        """For its owner alone: it holds everything the agents were told."""
         try:
-            for missing in [f for f in reversed(folder.parents) if not f.exists()]:
-                missing.mkdir(mode=0o700, exist_ok=True)
-            folder.mkdir(exist_ok=True, mode=0o700)
+            private_folder(folder)
         except OSError as error:
             raise unwritable(folder, error) from error
 
@@ -208,6 +207,10 @@ class Store:
     def seq(self) -> int:
         return self.number("SELECT value FROM meta WHERE key = 'seq'")
 
+    def next_seq(self) -> int:
+        """Of the change that is being written. The caller holds the transaction."""
+        return int(self.db.execute("UPDATE meta SET value = value + 1 WHERE key = 'seq' RETURNING value").fetchone()[0])
+
     def counts(self) -> tuple[int, int]:
         """(sessions, messages). Summed over sessions: counting message rows would read the whole table."""
         row = self.rows(f"SELECT count(*), {_MESSAGES} FROM session")[0]
@@ -276,7 +279,7 @@ class Store:
         """(path, label of the home) of the agents' files that these sessions were read from."""
         found = self.rows(
             "SELECT DISTINCT c.path, c.home FROM session s JOIN source c ON c.id = s.source "
-            "WHERE c.agent != ? AND s.id IN (SELECT value FROM json_each(?)) ORDER BY c.path",
+            f"WHERE c.agent != ? AND s.id IN {CHOSEN} ORDER BY c.path",
             (IMPORTED, json.dumps(list(rows))),
         )
         return [(path_text(path), str(home)) for path, home in found]

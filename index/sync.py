@@ -150,18 +150,19 @@ class Sync:
 
     def _index(self, *, commit: bool) -> None:
         """Hand over what changed. A word index that turns out to be damaged is made anew: the store has it all."""
-        assert self.writer is not None
         try:
-            self.writer.feed()
-            if commit:
-                self.writer.commit()
+            self._feed(commit=commit)
         except DamagedIndex as damage:
             self.notes.append(f"{damage.message}: rebuilt from the journal")
             self.writer = None
             self.writer = self._writer(Lexical.create(self.store, self.indexed))
-            self.writer.feed()
-            if commit:
-                self.writer.commit()
+            self._feed(commit=commit)
+
+    def _feed(self, *, commit: bool) -> None:
+        assert self.writer is not None
+        self.writer.feed()
+        if commit:
+            self.writer.commit()
 
     def _lexical(self) -> Lexical:
         lexical, why = Lexical.open(self.store, self.indexed)

@@ -21,6 +21,7 @@ from agent_journal.errors import JournalUnwritable
 from agent_journal.index import vector_bits, vector_file
 from agent_journal.index.vector_file import Header, NotVectors, Rows, Stored, blocks
 from agent_journal.index.vector_scan import Row, Scores, best, dots, hamming, nearest, signs
+from agent_journal.workplace import private_folder
 
 NAME = "vectors.bin"
 
@@ -64,8 +65,7 @@ class Vectors:
         """An empty file in place of whatever is there. The caller holds the journal's write lock."""
         header = vector_file.fresh(mark, dimensions, precision)
         with vector_file.writing(folder):
-            for missing in reversed([each for each in (folder, *folder.parents) if not each.exists()]):
-                missing.mkdir(mode=0o700, exist_ok=True)
+            private_folder(folder)
             vector_file.write_anew(folder / NAME, header, ())
             vector_bits.forget(folder)
         return cls(folder, Stored(header, np.empty(0, header.row)), exact_rows)

@@ -64,13 +64,14 @@ def test_derived_facts_of_a_small_session() -> None:
         error_count=1,
         usage=usage,
     )
-    assert (found.duration_seconds, found.total_tokens, found.cache_hit_rate, found.has_errors) == (90, 15, 0.75, True)
+    assert (found.duration_seconds, usage.total_tokens, usage.cache_hit_rate) == (90, 15, 0.75)
 
 
 def test_session_without_messages_or_times_derives_zeros() -> None:
     found = derive(session(), [said(Role.SYSTEM, "x")])
     assert (found.title, found.project, found.started_at, found.ended_at) == ("", "", None, None)
-    assert (found.duration_seconds, found.total_tokens, found.cache_hit_rate, found.has_errors) == (0, 0, 0, False)
+    assert (found.duration_seconds, found.error_count) == (0, 0)
+    assert (found.usage.total_tokens, found.usage.cache_hit_rate) == (0, None)
 
 
 def test_times_that_run_backwards_give_smallest_and_largest() -> None:

@@ -175,12 +175,12 @@ def test_sessions_without_any_usage_have_no_tokens_and_no_rate(home: Home) -> No
     home.claude(logs.user("u1", "Fix the till"))
     found = counted(home)
     assert found.total == Tally("total", 1, turns=1, messages=1)
-    assert (found.total.cache_hit_rate, found.total.total_tokens, found.models) == (None, 0, ())
+    assert (found.total.usage.cache_hit_rate, found.total.usage.total_tokens, found.models) == (None, 0, ())
 
 
 def test_cache_hit_rate_is_read_of_read_and_created() -> None:
-    assert Tally("x", usage=used(5, 5, created=30, read=90)).cache_hit_rate == 0.75
-    assert Tally("x", usage=used(5, 5)).cache_hit_rate is None
+    assert used(5, 5, created=30, read=90).cache_hit_rate == 0.75
+    assert used(5, 5).cache_hit_rate is None
 
 
 # --- who and where --------------------------------------------------------------------------------------

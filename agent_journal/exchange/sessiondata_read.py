@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct, structs
 
+from agent_journal.connectors.jsonl import storable
 from agent_journal.errors import BadExchange
 from agent_journal.exchange.moments import moment, utc
 from agent_journal.exchange.ndjson_facts import OURS
@@ -234,7 +235,7 @@ def kept(value: Any, depth: int = MAX_DEPTH) -> Any:
         if isinstance(value, list):
             return [kept(inner, depth - 1) for inner in value]
         return {name: kept(inner, depth - 1) for name, inner in value.items()}
-    return str(value) if isinstance(value, int) and not -(2**63) <= value < 2**64 else value
+    return value if storable(value) else str(value)
 
 
 def _object(value: Any) -> dict[str, Any]:

@@ -46,7 +46,7 @@ def index_page(entries: Sequence[Entry], days: Sequence[Tally], *, theme: str) -
 
 
 def _when(entry: Entry) -> datetime:
-    return entry.derived.ended_at or entry.derived.started_at or _NEVER
+    return entry.derived.ended_at or _NEVER
 
 
 def _choices(name: str, values: Sequence[str]) -> Iterator[str]:
@@ -84,12 +84,11 @@ def _row(entry: Entry) -> str:
         facts.append(f'<span class="bad">{derived.error_count:,} failed</span>')
     sub = '<span class="mark">sub-agent</span> ' if session.is_agent_session else ""
     branch = f' <i class="branch">{safe_line(session.git_branch)}</i>' if session.git_branch else ""
-    at = derived.ended_at or derived.started_at
     return (
         f'<a class="row" href="{safe(quote(entry.file))}"><b>{sub}{safe_line(derived.title) or "(no title)"}</b>'
         f'<span class="who"><i class="agent">{safe_line(session.agent)}</i> '
         f'<i class="project">{safe_line(derived.project)}</i>{branch}</span>'
-        f'<span class="much">{" · ".join(facts)}</span>{moment(at)}</a>\n'
+        f'<span class="much">{" · ".join(facts)}</span>{moment(derived.ended_at)}</a>\n'
     )
 
 
@@ -141,7 +140,7 @@ def _bars(days: Sequence[Tally]) -> list[_Bar]:
         bar = bars[(day - first).days // width]
         bar.sessions += tally.sessions
         bar.turns += tally.turns
-        bar.tokens += tally.usage.input_tokens + tally.usage.output_tokens
+        bar.tokens += tally.usage.total_tokens
     return bars
 
 

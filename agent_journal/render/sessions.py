@@ -56,7 +56,7 @@ def session_list_lines(sessions: Sequence[StoredSession], look: Look) -> Iterato
     indent = max((len(name) + 2 for name in names if len(name) <= NAME_COLUMNS), default=LIST_INDENT)
     for stored in sessions:
         derived = stored.derived
-        when = local(derived.ended_at or derived.started_at) or "no time"
+        when = local(derived.ended_at) or "no time"
         name = look.paint(f"{clean_line(stored.handle):<{indent - 2}}  ", "bold")
         yield f"{name}{look.paint(f'{when:<16}', 'dim')}  {head_of(stored, '', look, indent + 18)}"
         title = clean_line(derived.title) or "(no title)"

@@ -87,7 +87,7 @@ _FAILED = Column("failed", lambda t: f"{t.errors:,}", 6)
 _TOKENS = (
     Column("in", lambda t: _short(t.usage.input_tokens), 1),
     Column("out", lambda t: _short(t.usage.output_tokens), 1),
-    Column("cached", lambda t: _share(t.cache_hit_rate), 5),
+    Column("cached", lambda t: _share(t.usage.cache_hit_rate), 5),
 )
 _WORK = (
     _SESSIONS,
@@ -108,14 +108,14 @@ _FIELDS: Mapping[str, Callable[[Tally], Any]] = {
     "message_count": lambda t: t.messages,
     "tool_call_count": lambda t: t.tool_calls,
     "error_count": lambda t: t.errors,
-    "has_errors": lambda t: t.has_errors,
+    "has_errors": lambda t: t.errors > 0,
     "duration_seconds": lambda t: round(t.seconds, 3),
     "input_tokens": lambda t: t.usage.input_tokens,
     "output_tokens": lambda t: t.usage.output_tokens,
-    "total_tokens": lambda t: t.total_tokens,
+    "total_tokens": lambda t: t.usage.total_tokens,
     "cache_creation_tokens": lambda t: t.usage.cache_creation_tokens,
     "cache_read_tokens": lambda t: t.usage.cache_read_tokens,
-    "cache_hit_rate": lambda t: None if t.cache_hit_rate is None else round(t.cache_hit_rate, 4),
+    "cache_hit_rate": lambda t: None if (rate := t.usage.cache_hit_rate) is None else round(rate, 4),
 }
 _ALL_FIELDS = tuple(_FIELDS)
 _USE_FIELDS = ("sessions", "subagent_sessions", "tool_call_count", "error_count", "has_errors")
@@ -186,9 +186,9 @@ def total_lines(statistics: Statistics, look: Look) -> Iterator[str]:
     work += [counted(total.turns, "human turn"), counted(total.messages, "message")]
     work += [f"{counted(total.tool_calls, 'tool call')} ({total.errors:,} failed)"]
     tokens = [f"{usage.input_tokens:,} tokens in", f"{usage.output_tokens:,} out"]
-    if total.cache_hit_rate is not None:
+    if usage.cache_hit_rate is not None:
         cached = f"{usage.cache_read_tokens:,} read from caches"
-        tokens.append(f"{cached} ({total.cache_hit_rate:.1%} hits)")
+        tokens.append(f"{cached} ({usage.cache_hit_rate:.1%} hits)")
     time = [f"{_span(total.seconds)} of wall time, first to last message of each session"]
     if statistics.days:
         time.append(f"{statistics.days[0].name} to {statistics.days[-1].name}")

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TextIO
 
+from agent_journal.dates import in_local_time
+
 MIN_WIDTH = 40  # narrower terminals wrap by themselves
 MAX_WIDTH = 120  # longer lines are hard to read
 
@@ -37,12 +39,7 @@ _AGO = ((60, 60, "m"), (3600, 24, "h"), (86_400, 30, "d"))  # unit in seconds, h
 
 
 def local(at: datetime | None) -> str:
-    if at is None:
-        return ""
-    try:
-        return at.astimezone().strftime("%Y-%m-%d %H:%M")
-    except (OverflowError, ValueError, OSError):  # the first and last hours of the calendar have no local time
-        return at.strftime("%Y-%m-%d %H:%M")
+    return in_local_time(at).strftime("%Y-%m-%d %H:%M") if at else ""
 
 
 def ago(at: datetime | None, now: datetime) -> str:
