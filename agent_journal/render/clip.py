@@ -5,10 +5,9 @@ Cut texts end in an ellipsis, and whoever cuts says so (`clipped`). Shapes stay:
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
-from agent_journal.render.message import TELLING
+from agent_journal.render.message import TELLING, spelled
 
 # Shares of search.clip_chars. What matched is in the snippet already; the rest is there to judge the hit by.
 THINKING = 4
@@ -48,16 +47,14 @@ class Clip:
         most = self.limit // ARGUMENTS
         if isinstance(arguments, dict):
             return self._members(arguments, most)
-        if isinstance(arguments, str):
-            return self._cut(arguments, most)
-        written = json.dumps(arguments, ensure_ascii=False)
+        written = spelled(arguments)
         return arguments if len(written) <= most else self._cut(written, most)
 
     def _members(self, given: dict[str, Any], room: int) -> dict[str, Any]:
         kept: dict[str, Any] = {}
         for name in sorted(given, key=_telling):
             value = given[name]
-            whole = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            whole = spelled(value)
             room -= len(name)
             if len(whole) <= room:
                 kept[name] = value

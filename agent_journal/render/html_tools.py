@@ -12,7 +12,7 @@ from msgspec import structs
 
 from agent_journal.render.html_code import language_of
 from agent_journal.render.html_text import code, difference, prose, safe, safe_line, verbatim
-from agent_journal.render.message import as_text, call_gist
+from agent_journal.render.message import as_text, call_gist, spelled
 from agent_journal.session import ToolCall, ToolType
 
 ABOUT_CHARS = 160
@@ -120,7 +120,7 @@ def _tasks(value: Any) -> str:
 def _named(left: Mapping[str, Any]) -> Iterator[str]:
     short = {name: value for name, value in left.items() if _is_short(value)}
     if short:
-        rows = (f"<dt>{safe_line(str(k))}</dt><dd>{safe_line(_spelt(v))}</dd>" for k, v in short.items())
+        rows = (f"<dt>{safe_line(str(k))}</dt><dd>{safe_line(spelled(v))}</dd>" for k, v in short.items())
         yield f'<dl class="named">{"".join(rows)}</dl>'
     for name, value in left.items():
         if name not in short:
@@ -132,10 +132,6 @@ def _is_short(value: Any) -> bool:
     if isinstance(value, str):
         return len(value) <= SHORT_CHARS and "\n" not in value
     return value is None or isinstance(value, (bool, int, float)) or value in ([], {})
-
-
-def _spelt(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
 
 
 def as_json(value: Any) -> str:
@@ -159,7 +155,7 @@ def _text(text: str) -> str:
 
 
 def _output(call: ToolCall) -> Iterator[str]:
-    facts = [f"{safe_line(name)} {safe_line(_spelt(v))}" for name, v in call.details.items() if v and _is_short(v)]
+    facts = [f"{safe_line(name)} {safe_line(spelled(v))}" for name, v in call.details.items() if v and _is_short(v)]
     if call.agent_session:
         facts.append(f'sub-agent session <code class="whole">{safe(call.agent_session)}</code>')
     if facts:

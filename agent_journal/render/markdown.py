@@ -8,7 +8,6 @@ where it stands in the journal: the same page comes out of an export that was re
 from __future__ import annotations
 
 import html
-import json
 import re
 from bisect import bisect_right
 from collections import defaultdict
@@ -16,10 +15,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cache, singledispatch
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from agent_journal.render.clean import clean_line, clean_text
-from agent_journal.render.message import about_what
+from agent_journal.render.message import about_what, spelled
 from agent_journal.session import (
     Account,
     Attachment,
@@ -162,9 +161,9 @@ def _arguments(call: ToolCall) -> Iterator[str]:
     """Short ones as a list, each long one in a fence of its own; nothing is spelled as JSON that need not be."""
     if not isinstance(call.arguments, Mapping):
         if call.arguments not in (None, ""):
-            yield f"Input:\n\n{fenced(clean_text(_spelled(call.arguments)))}"
+            yield f"Input:\n\n{fenced(clean_text(spelled(call.arguments)))}"
         return
-    texts = {str(name): clean_text(_spelled(value)) for name, value in call.arguments.items()}
+    texts = {str(name): clean_text(spelled(value)) for name, value in call.arguments.items()}
     short = {name: text for name, text in texts.items() if len(text) <= INLINE_CHARS and "\n" not in text}
     if short:
         yield "".join(f"- {_named(name)}: {code(text)}".rstrip() + "\n" for name, text in short.items())
@@ -175,10 +174,6 @@ def _arguments(call: ToolCall) -> Iterator[str]:
 
 def _named(argument: str) -> str:
     return argument if argument.isidentifier() and argument.isascii() else code(argument) or "(unnamed)"
-
-
-def _spelled(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _language(call: ToolCall, argument: str) -> str:
@@ -192,9 +187,7 @@ def _result(call: ToolCall) -> Iterator[str]:
     facts = {
         name: fact for name, fact in call.details.items() if isinstance(fact, (str, int, float)) and name != SUMMARY
     }
-    told = [
-        f"{_named(name)} {code(text)}" for name, fact in facts.items() if len(text := _spelled(fact)) <= ABOUT_CHARS
-    ]
+    told = [f"{_named(name)} {code(text)}" for name, fact in facts.items() if len(text := spelled(fact)) <= ABOUT_CHARS]
     head = "Failed" if call.success is False else "Output"
     head += f" ({', '.join(told)})" if told else ""
     if call.result:

@@ -76,6 +76,11 @@ def as_text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
+def spelled(value: Any) -> str:
+    """A text as it is, anything else as JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
 def _attached(block: Attachment) -> str:
     return f"[{clean_line(block.kind)}{' ' if block.name else ''}{clean_line(block.name)}]"
 
@@ -163,6 +168,6 @@ def _argument_lines(arguments: Any, page: _Page) -> Iterator[str]:
     if not isinstance(arguments, dict):
         arguments = {} if arguments is None else {"": arguments}
     for name, value in arguments.items():
-        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        text = spelled(value)
         between = "\n" if "\n" in text else " "
         yield from page.wrapped(f"{name}:{between}{text}" if name else text, TEXT_LINES, inner="  ")

@@ -36,6 +36,10 @@ def head_of(stored: StoredSession, when: str, look: Look, lead: int) -> str:
     return " · ".join(part for part in parts if part)
 
 
+def title_of(stored: StoredSession) -> str:
+    return clean_line(stored.derived.title) or "(no title)"
+
+
 def session_remarks(stored: StoredSession) -> str:
     """What a reader must know before trusting or opening it."""
     session = stored.session
@@ -59,15 +63,14 @@ def session_list_lines(sessions: Sequence[StoredSession], look: Look) -> Iterato
         when = local(derived.ended_at) or "no time"
         name = look.paint(f"{clean_line(stored.handle):<{indent - 2}}  ", "bold")
         yield f"{name}{look.paint(f'{when:<16}', 'dim')}  {head_of(stored, '', look, indent + 18)}"
-        title = clean_line(derived.title) or "(no title)"
         facts = " · ".join(filter(None, (counted(derived.message_count, "message"), session_remarks(stored))))
         room = look.width - indent - columns(facts) - 3
-        yield f"{'':{indent}}{cut(title, max(room, 20))} · {look.paint(facts, 'dim')}"
+        yield f"{'':{indent}}{cut(title_of(stored), max(room, 20))} · {look.paint(facts, 'dim')}"
 
 
 def session_head_lines(stored: StoredSession, command: str | None, look: Look) -> Iterator[str]:
     session, derived = stored.session, stored.derived
-    yield look.paint(cut(clean_line(derived.title) or "(no title)", look.width), "title")
+    yield look.paint(cut(title_of(stored), look.width), "title")
     yield head_of(stored, local(derived.started_at), look, 0)
     facts = [counted(derived.message_count, "message"), counted(derived.tool_call_count, "tool call")]
     if derived.error_count:

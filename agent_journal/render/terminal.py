@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 from agent_journal.render.clean import clean_line, clean_span, clean_text
 from agent_journal.render.machine import resume_command
 from agent_journal.render.message import gist, label, message_lines
-from agent_journal.render.sessions import head_of, session_remarks
+from agent_journal.render.sessions import head_of, session_remarks, title_of
 from agent_journal.render.style import Look, ago, counted, local
 from agent_journal.render.width import columns, cut, flowed, sentence, wrap_spans
 
 if TYPE_CHECKING:
     from agent_journal.answer import Answer, Match, Snippet
     from agent_journal.search import Freshness, SessionList
-    from agent_journal.session import StoredMessage, StoredSession
+    from agent_journal.session import StoredMessage
 
 INDENT = "    "
 SNIPPET_LINES = 4
@@ -80,13 +80,9 @@ def _title_lines(match: Match, look: Look, in_title: bool) -> Iterator[str]:
         text, ranges = _cleaned(match.snippet)
         yield INDENT + _painted(cut(text, room), 0, room, ranges, look)
     else:
-        yield INDENT + look.paint(cut(_title(match.session), room), "title")
+        yield INDENT + look.paint(cut(title_of(match.session), room), "title")
     if remarks := session_remarks(match.session):
         yield INDENT + cut(remarks, room)
-
-
-def _title(stored: StoredSession) -> str:
-    return clean_line(stored.derived.title) or "(no title)"
 
 
 def _matched_in(match: Match) -> str:
