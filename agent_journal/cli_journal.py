@@ -51,14 +51,13 @@ def named_session(journal: Journal, name: str) -> tuple[StoredSession, int | Non
     """The session, and the message if one was named: `3`, `9f8e7d6c`, `9f8e7d6c:12`, `3:12`."""
     from agent_journal.errors import NoSuchSession
 
-    if _is_hit(name) and journal.exists:
-        key, hit = journal.recall(int(name))
-        return journal.session(key), hit
+    if hit := _hit(journal, name):
+        return journal.session(hit[0]), hit[1]
     head, _, tail = name.rpartition(":")
     if not (head and tail.isascii() and tail.isdecimal()):
         return journal.session(name), None
-    if _is_hit(head) and journal.exists:
-        return journal.session(journal.recall(int(head))[0]), int(tail)
+    if hit := _hit(journal, head):
+        return journal.session(hit[0]), int(tail)
     whole = None
     with suppress(NoSuchSession):
         whole = journal.session(name)
@@ -72,10 +71,13 @@ def named_session(journal: Journal, name: str) -> tuple[StoredSession, int | Non
         return whole, None  # the beginning of an id that holds a colon
 
 
-def _is_hit(name: str) -> bool:
-    return name.isascii() and name.isdecimal() and len(name) <= HIT_DIGITS
-
-
 def hit_or_name(journal: Journal, name: str) -> str:
     """A session's key for the number of a hit; any other name as it is."""
-    return journal.recall(int(name))[0] if _is_hit(name) and journal.exists else name
+    hit = _hit(journal, name)
+    return hit[0] if hit else name
+
+
+def _hit(journal: Journal, name: str) -> tuple[str, int] | None:
+    """(session key, message) of a hit of the last search; None for a name that is no number of one."""
+    is_number = name.isascii() and name.isdecimal() and len(name) <= HIT_DIGITS
+    return journal.recall(int(name)) if is_number and journal.exists else None

@@ -342,8 +342,7 @@ class Intake:
         packed = codec.pack(message)
         if codec.hash64(packed) == old.stamp:
             return message
-        body = self.db.execute("SELECT body FROM message WHERE id = ?", (old.id,)).fetchone()[0]
-        message = merged_message(self.store.message_of(body), message)
+        message = merged_message(self._body(old.id), message)
         packed, digest = codec.pack(message), codec.digest_of(message)
         stamp = codec.hash64(packed)
         if stamp == old.stamp:
