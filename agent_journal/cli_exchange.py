@@ -103,7 +103,7 @@ def export(
         subagents = 0
         if filters.no_subagents:
             unfiltered = asked([query], replace(filters, no_subagents=False))
-            subagents = len(exporting.chosen(journal, names or (), unfiltered)) - len(rows)
+            subagents = len(exporting.chosen(journal, chosen, unfiltered)) - len(rows)
         settings = journal.config.export
         wanted = exporting.Wanted(
             formats=_formats(formats, json=json, source=source, usual=settings.default_format, target=output),

@@ -170,6 +170,13 @@ def test_sessions_are_chosen_by_name_workspace_query_and_filter(aj: Aj, chosen: 
     assert [json.loads(line)["session"]["id"] for line in ran.lines[1:]] == ids
 
 
+def test_a_hit_is_exported_without_sub_agents(aj: Aj) -> None:
+    """The number was a hit in the first look, and a session's name in the second, which counts the sub-agents."""
+    assert aj("search", "quotes", "--mode", "lexical").code == 0
+    ran = aj("export", "1", "--no-subagents", "--json", "-o", "-")
+    assert [json.loads(line)["session"]["id"] for line in ran.lines[1:]] == [CLAUDE]
+
+
 def test_nothing_chosen_is_a_usage_error_and_nothing_found_is_not_an_error(aj: Aj) -> None:
     nothing = aj("export", "--json")
     assert nothing.code == 2
