@@ -14,6 +14,7 @@ from agent_journal.connectors.blocks import small
 
 MAX_TRACKED = 500  # names of edited files kept per session
 FACT_BYTES = 4096
+LINK_BYTES = 2048  # a longer one is no address
 
 
 class Facts:
@@ -121,7 +122,9 @@ def _relocated(facts: Facts, record: dict[str, Any]) -> bool:
 def _pull_request(facts: Facts, record: dict[str, Any]) -> bool:
     keys = (("prNumber", "number"), ("prUrl", "url"), ("prRepository", "repository"))
     link = {
-        name: record[key] for key, name in keys if isinstance(record.get(key), (str, int)) and small(record[key], 2048)
+        name: record[key]
+        for key, name in keys
+        if isinstance(record.get(key), (str, int)) and small(record[key], LINK_BYTES)
     }
     if not link:
         return False

@@ -21,6 +21,7 @@ from agent_journal.connectors.jsonl import records, sidecar
 from agent_journal.errors import UnreadableSource
 from agent_journal.session import Message, Origin, Session, ToolCall, Transcript, prompt_title
 
+DESCRIPTION_BYTES = 2048  # of a sub-agent's task: a longer one is its prompt
 # Files that people laid out by hand: by date as session-<id>.jsonl, by project as YYYY-MM-DD-<id>.jsonl.
 _HAND_LAID = re.compile(r"session-.+|\d{4}-\d\d-\d\d-.+")
 
@@ -224,10 +225,10 @@ def _described(call: ToolCall | None) -> dict[str, Any]:
     """What the call that started a sub-agent says of it."""
     arguments = mapping(call.arguments) if call else {}
     named = {"agent_type": string(arguments, "subagent_type"), "description": string(arguments, "description")}
-    return {key: value for key, value in named.items() if value and small(value, 2048)}
+    return {key: value for key, value in named.items() if value and small(value, DESCRIPTION_BYTES)}
 
 
 def _meta(path: Path, reading: Reading) -> dict[str, Any]:
     fields = sidecar(path.with_suffix(".meta.json"), reading)
     names = (("agentType", "agent_type"), ("description", "description"), ("worktreePath", "worktree_path"))
-    return {name: text for key, name in names if (text := string(fields, key)) and small(text, 2048)}
+    return {name: text for key, name in names if (text := string(fields, key)) and small(text, DESCRIPTION_BYTES)}
