@@ -27,9 +27,16 @@ PLACEHOLDER = re.compile(r"REDACTED-[a-z]{1,30}(?:-[a-z]{1,30}){0,3}-\d{1,9}")
 
 _EDGE = r"(?![A-Za-z0-9])"
 _BASE64 = r"[A-Za-z0-9+/=]"
-# Between the lines of a key: line ends, line numbers, quotes, the marks of a diff or a quotation,
-# headers such as `DEK-Info: …`.
-_GAP = r"(?:[\s\\\"'+,>|→·]|\d{1,6}+[→:|\t ]|[A-Z][A-Za-z-]{3,12}+: [^\n\\]{0,80}+){0,60}+"
+# Between the lines of a key: line ends, line numbers (grep's with the file's name), quotes, the marks of a diff, a
+# quotation, a comment or `cat -A`, headers such as `DEK-Info: …`.
+_GAP = (
+    r"(?:[\s\\\"'+,>|→·#$*;]|//(?=[ \t])|<br ?/?>|(?<=\n)[\w./-]{1,100}+:\d{1,6}+:|\d{1,6}+[→:|\t ]"
+    r"|[A-Z][A-Za-z-]{3,12}+: [^\n\\]{0,80}+){0,60}+"
+)
+# `BEGIN [RSA|EC|…] PRIVATE`, as it goes on after the base64 of `-----BEGIN `.
+_ENCODED_PEM = (
+    "B(?:QUklWQVRF|SU0EgUFJJVkFU|FQyBQUklWQVRF|EU0EgUFJJVkFU|PUEVOU1NIIFBSSVZB|FTkNSWVBURUQgUFJJ|QR1AgUFJJVkFU)"
+)
 _SHAPES = (
     (
         "private-key",
@@ -38,11 +45,19 @@ _SHAPES = (
         rf"(?:{_GAP}{_BASE64}{{1,15}}+(?={_GAP}(?:-----END|$)))?)",
         None,
     ),
+    # As Kubernetes, CI settings and `base64 key.pem` have it.
+    (
+        "private-key",
+        "LS0tLS1CRUdJTi",
+        rf"{_ENCODED_PEM}{_BASE64}{{8,}}+(?:[\s\\]{{1,8}}{_BASE64}{{40,}}+){{0,400}}+"
+        rf"(?:[\s\\]{{1,8}}{_BASE64}{{1,39}}+(?![\w-]))?",
+        "",
+    ),
     ("url-password", "://", r"[^\s/:@\"'`<>\\]{0,200}+:([^\s/@\"'`<>\\]{1,200}+)@(?=[\w\[$<{%])", None),
     (
         "jwt",
         "eyJ",
-        rf"(?:(?<![\w-]eyJ)|{ESCAPED.replace(')', 'eyJ)')})"
+        rf"(?:(?<![A-Za-z0-9-]eyJ)|{ESCAPED.replace(')', 'eyJ)')})"
         r"[\w-]{10,4000}+\.eyJ[\w-]{8,8000}+(?:\.[\w-]{0,2000}+)?",
         "",
     ),
@@ -59,6 +74,14 @@ _SHAPES = (
     ("discord-webhook", "/api/webhooks/", r"(\d{10,25}/[\w-]{20,120})", None),
     ("teams-webhook", "/IncomingWebhook/", r"([0-9a-f]{16,64}/[0-9a-f-]{16,40})", None),
     ("password", "curl ", r"[^\n]{0,200}?(?:-u|--user)[ =]{1,3}\\{0,2}[\"']?[\w.@+-]{1,60}+:([^\s\"'\\]{3,200})", None),
+    ("password", "redis-cli", r"[^\n]{0,200}? -a ?\\{0,2}[\"']?([^\s\"'\\]{3,200})", None),
+    (
+        "password-hash",
+        "$",
+        r"(2[abxy]\$\d\d\$[./A-Za-z0-9]{53}|(?:[156y]|apr1)\$[^\s$:\"']{1,60}+\$(?:[./A-Za-z0-9$]{22,130}+)"
+        r"|argon2(?:id?|d)\$[\w$=,+/.-]{20,200})",
+        None,
+    ),
     # A port is no password: `docker run --name mysql -p3306:3306`.
     ("password", "mysql", r"[^\n]{0,200}? -p(?!\d{1,5}:)\\{0,2}[\"']?([^\s\"'\\]{3,200})", None),
     ("password", "login ", r"\S{1,100}+\s{1,4}password\s{1,4}(\S{3,200})", None),
@@ -117,8 +140,20 @@ _SLASH = r"\\(?!\\{0,3}[\s\"'])"  # one that escapes no quote
 _BARE = re.compile(rf"(?:[^\s\"'`<>,;&|(){{}}\[\]\\]++|{_SLASH})++")
 _ENV_VALUE = re.compile(rf"(?:[^\s\"'`<>&\\,;)]++|{_SLASH}|[,;)]++(?=[^\s\"'`<>&\\]|{_SLASH}))++")
 _LONGEST = 2000
-_LINE_END = re.compile(r"[ \t]{0,4}(?:[\r\n]|$)")
+_LINE_END = re.compile(r"[ \t]{0,4}(?:[\r\n]|\\{0,4}[\"'`]|$)|[ \t]{1,20}(?:#|//)[ \t]")
 _OPTION_VALUE = re.compile(r"[ \t]{1,4}(?=[^\s-])")
+# `ENV DB_PASSWORD x` of a Dockerfile, and as Windows' and fish's shells have it.
+_SETTER = re.compile(
+    r"(?:^|[\s\"'`])(?:ENV|ARG|setx|setenv|set [ \t-]{0,3}[a-zA-Z]{1,4})[ \t]{1,4}\w{0,60}$", re.MULTILINE
+)
+_PROSE = re.compile(r"[ \t](?:is|was)(?::[ \t]{0,4}|[ \t]{1,4})", re.IGNORECASE)
+# A name and, beside it, its value: `- name: DB_PASSWORD\n  value: x` of Kubernetes, `{"key": "…", "value": "…"}`,
+# `<add key="Password" value="…"/>`, and Terraform's `variable "db_password" { default = "…"`.
+_VALUE_BESIDE = re.compile(
+    r"\\{0,4}[\"'`]?[ \t]{0,4}[,;{]?(?:\s|\\[nr]){1,40}+"
+    r"\\{0,4}[\"'`]?(?:value|default)\\{0,4}[\"'`]?[ \t]{0,4}[:=][ \t]{0,4}",
+    re.IGNORECASE,
+)
 _SCHEME = re.compile(r"(?:bearer|basic|token|apikey|digest)[ \t]{1,4}([\w.~+/=-]{6,4000})", re.ASCII | re.IGNORECASE)
 _BEARER = re.compile(r"[ \t]{1,4}([\w.~+/=-]{16,4000})", re.ASCII)
 
@@ -194,15 +229,12 @@ def _given(text: str, word: re.Match[str]) -> Found | None:
     if word[0] == "key" and not _is_keys_name(text, word.start(), shouted):
         return None
     kind = _KINDS.get(word[0], "password")
+    beside = _VALUE_BESIDE.match(text, rest.end()) or _PROSE.match(text, rest.end())
+    if beside:
+        return _judged(text, beside.end(), kind, _BARE, tight=False)
     given = _GIVEN.match(text, rest.end())
     if given is None:
-        given = _OPTION_VALUE.match(text, rest.end())
-        dashes = text.rfind("--", max(0, word.start() - 24), word.start())
-        if given is None or dashes < 0 or " " in text[dashes : word.start()]:
-            return None
-        found = _judged(text, given.end(), kind, _BARE, tight=True)
-        # In prose a word follows: the --password option.
-        return found if found and is_keyish(text[found.start : found.end]) else None
+        return _option(text, word.start(), rest.end(), kind)
     tight = given[0] in ("=", ">")
     if given[2]:  # two things in a row, as in `setenv("TOKEN", "…")` but also in a list of names
         kind = "token" if kind == "password" else kind
@@ -212,6 +244,18 @@ def _given(text: str, word: re.Match[str]) -> Found | None:
         and (word[0] != "key" or bool(_BEFORE_KEY.search(text, max(0, word.start() - 16), word.start())))
     )
     return _judged(text, given.end(), kind, _ENV_VALUE if tight and shouted else _BARE, tight=tight, loud=loud)
+
+
+def _option(text: str, start: int, end: int, kind: str) -> Found | None:
+    """What follows the name after a blank alone: `--password x`, `ENV DB_PASSWORD x`."""
+    given = _OPTION_VALUE.match(text, end)
+    dashes = text.rfind("--", max(0, start - 24), start)
+    is_option = dashes >= 0 and " " not in text[dashes:start]
+    if given is None or not (is_option or _SETTER.search(text, max(0, start - 80), start)):
+        return None
+    found = _judged(text, given.end(), kind, _BARE, tight=True)
+    # In prose a word follows: the --password option.
+    return found if found and is_keyish(text[found.start : found.end]) else None
 
 
 def _is_keys_name(text: str, at: int, shouted: bool) -> bool:

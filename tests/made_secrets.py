@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import random
 import string
-from base64 import urlsafe_b64encode
+from base64 import b64encode, urlsafe_b64encode
+from collections.abc import Callable
 from typing import NamedTuple
 
 LETTERS, LOWER = string.ascii_letters + string.digits, string.ascii_lowercase + string.digits
@@ -93,6 +94,7 @@ def made(seed: int = 1) -> list[Made]:
             within("private-key", text, end.join(some(BASE64, 64) for _ in range(12)) + end + some(LETTERS, 9) + "=")
             for end, text in _private_keys()
         ),
+        *(within("private-key", text, _encoded(_lines(some, 9), width)) for width, text in _ENCODED),
         within("url-password", "postgres://shop:@@@db.local:5432/shop", "hunter2"),
         within("url-password", "git clone https://oauth2:@@@git.local/a/b.git", some(LOWER, 20)),
         within("url-password", "redis://:@@@127.0.0.1/0", some(LOWER, 12)),
@@ -107,6 +109,22 @@ def made(seed: int = 1) -> list[Made]:
         within("password", "A=1\nSMTP_PASS=@@\nB=2", "battery-staple"),
         within("password", r'"A=1\nMYSQL_PWD=@@\nB=2"', "swordfish"),
         within("password", '{"user": "ann", "password": "@@"}', "hunter2"),
+        within("password", "- name: DB_PASSWORD\n  value: @@\n", "hunt3rTwo!x"),
+        within("password", '{"name": "DB_PASSWORD", "value": "@@"}', "hunt3rTwo!x"),
+        within("password", r"{\"key\": \"DB_PASSWORD\",\n \"value\": \"@@\"}", "hunt3rTwo!x"),
+        within("password", '<input type="password" value="@@">', "hunt3rTwo!x"),
+        within("password", 'variable "db_password" {\n  default = "@@"\n}', "hunt3rTwo!x"),
+        within("password", "db_password: @@  # of the staging host", "hunt3rTwo!x"),
+        within("password", "ENV DB_PASSWORD @@", "hunt3rTwo!x"),
+        within("password", 'setx DB_PASSWORD "@@"', "hunt3rTwo!x"),
+        within("password", "the password is @@\n", "hunt3rTwo!x"),
+        within("password", 'and my password is "@@", as ever', "hunt3rTwo!x"),
+        within("password", "redis-cli -h cache -a @@ ping", "hunt3rTwo!x"),
+        within("password-hash", "root:$@@:19000:0", "6$" + some(LETTERS, 16) + "$" + some(LETTERS, 86)),
+        within("password-hash", '"hash": "$@@"', "2b$12$" + some(LETTERS, 53)),
+        within("password-hash", "ann:$@@", "apr1$" + some(LETTERS, 8) + "$" + some(LETTERS, 22)),
+        within("api-key", "curl -H 'X-API-Key: @@' https://x", some(HEX, 32)),
+        within("jwt", "session_@@", "eyJ" + some(LETTERS, 30) + ".eyJ" + some(LETTERS, 40) + "." + some(LETTERS, 43)),
         within("password", r"{\"password\": \"@@\"}", "hunter2"),
         within("password", 'password = "@@"', "tr0ub4dor&3"),
         within("password", "  password: @@\n  user: ann", "hunter2"),
@@ -117,7 +135,7 @@ def made(seed: int = 1) -> list[Made]:
         within("secret", "export APP_SECRET=@@", "supersecretvalue"),
         within("token", "DEPLOY_TOKEN=@@ make deploy", "SUPERSECRET"),
         within("secret", "SECRET_KEY = '@@'", some(LETTERS + "!$%^&*", 50)),
-        within("secret", "client_secret: @@", some(LETTERS, 32)),
+        within("secret", "client_secret: @@", some(LETTERS, 29) + "4f7"),  # a word with fewer digits may be a name
         within("token", '"refresh_token": "@@"', some(LETTERS, 64)),
         within("token", "https://x/y?access_token=@@&z=1", some(LOWER, 30)),
         within("token", "deploy --token @@", some(LOWER, 30)),
@@ -133,6 +151,25 @@ def _base64(text: str) -> str:
     return urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
+# Columns of a line, and the text.
+_ENCODED = (
+    (10_000, "apiVersion: v1\nkind: Secret\ndata:\n  tls.key: @@\n"),
+    (10_000, '{"client-key-data": "@@"}'),
+    (76, "$ base64 key.pem\n@@\n$ ls"),
+)
+
+
+def _lines(some: Callable[[str, int], str], count: int) -> str:
+    dashes = "-" * 5
+    body = "\n".join(some(BASE64, 64) for _ in range(count))
+    return f"{dashes}BEGIN RSA PRIVATE {'KEY'}{dashes}\n{body}\n{dashes}END RSA PRIVATE {'KEY'}{dashes}\n"
+
+
+def _encoded(pem: str, columns: int) -> str:
+    encoded = b64encode(pem.encode()).decode()
+    return "\n".join(encoded[at : at + columns] for at in range(0, len(encoded), columns))
+
+
 def _private_keys() -> list[tuple[str, str]]:
     """(Line end, text), for every way in which keys come by."""
     dashes = "-" * 5
@@ -145,6 +182,11 @@ def _private_keys() -> list[tuple[str, str]]:
         ("\n+", f"+{begin}\n+@@\n+{end}"),
         ("\n    ", f"  key: |\n    {begin}\n    @@\n    {end}\n"),
         ("\n    17→", f"     1→{begin}\n     2→@@\n    16→{end}"),
+        ("\n# ", f"# {begin}\n# @@\n# {end}\n"),
+        ("\n// ", f"// {begin}\n// @@\n// {end}\n"),
+        ("$\n", f"{begin}$\n@@$\n{end}$\n"),
+        ("<br>\n", f"{begin}<br>\n@@<br>\n{end}<br>\n"),
+        ("\nkeys/id_rsa:3:", f"keys/id_rsa:1:{begin}\nkeys/id_rsa:2:@@\nkeys/id_rsa:9:{end}\n"),
         (
             "\n",
             f"{begin}\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,0A1B2C3D4E5F60718293A4B5C6D7E8F9\n\n@@\n{end}\n",
@@ -180,5 +222,9 @@ INNOCENT = (
     "the --password option and --token parameters; connect(password=password, api_key=api_key)",
     "Public key pin-sha256: Eep0p/AsSa9lFUH6KT2UY+9s1Z8v7voAPkQ4fGknZ2g= publicKeyToken='1fc8b3b9a1e18e3b'",
     "secret = r'([a-z0-9]{64})'",
+    '{"name": "token", "value": "string"} - name: PASSWORD\n  value: $(FROM_VAULT)\n  value: required',
+    "the password is sha256 hashed, the token is a1 of three; the secret is out",
+    "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCk1JSUJ5RENDQVcyZ0F3SUJBZ0lVUXd4bWJtRjA",
+    "echo $1$2 costs $5$ or $2b; ARG TOKEN_NAME default",
     'keyboard_key = "ArrowUp", "keywords": ["a1b2"], turnkey=1, monkey: 2',
 )
