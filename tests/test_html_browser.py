@@ -223,6 +223,28 @@ def test_permalink_opens_at_its_message(opened: Any) -> None:
     assert reader.page.evaluate(IN_SIGHT, "m501")
 
 
+def test_permalink_opens_the_fold_that_is_the_message(opened: Any) -> None:
+    quiet = account(user("Context of the agent's own", is_meta=True), user("Go on"), *(user(f"{n}") for n in range(60)))
+    reader = opened(quiet, "#m1")
+    assert reader.page.is_visible("#m1 .prose")
+    reader = opened(quiet, "#m40")
+    assert not reader.page.is_visible("#m1 .prose")
+    reader.page.evaluate("location.hash = '#m1'")
+    reader.page.wait_for_timeout(200)
+    assert reader.page.is_visible("#m1 .prose")
+    assert (reader.here, reader.quiet()) == ("", True)
+
+
+def test_enter_opens_and_closes_the_folds_of_the_message_one_is_at(opened: Any) -> None:
+    reader = opened(usual())
+    reader.press("j", "j", "j")
+    assert (reader.here, reader.page.is_visible("#m3 pre")) == ("m3", False)
+    reader.press("Enter")
+    assert reader.page.is_visible("#m3 pre")
+    reader.press("Enter")
+    assert not reader.page.is_visible("#m3 pre")
+
+
 def test_prompt_list_leads_to_the_prompt(opened: Any) -> None:
     reader = opened(long(600))
     reader.page.click("#prompts li:nth-child(40) a")
@@ -248,6 +270,40 @@ def test_words_without_a_space_wrap(opened: Any) -> None:
     assert reader.page.evaluate("document.documentElement.scrollWidth") == 390
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_colours_of_words_stand_out_from_what_is_behind_them(opened: Any, scheme: str) -> None:
+    """WCAG AA: 4.5 to 1 for words, 3 to 1 for the edge of what can be pressed."""
+    page = opened(usual(), color_scheme=scheme).page
+    page.keyboard.press("t")
+    low = page.evaluate(
+        """() => {
+          const paint = document.createElement('canvas').getContext('2d', {willReadFrequently: true});
+          const over = (colours) => {
+            paint.clearRect(0, 0, 1, 1);
+            for (const colour of colours) { paint.fillStyle = colour; paint.fillRect(0, 0, 1, 1); }
+            return [...paint.getImageData(0, 0, 1, 1).data].slice(0, 3).map(c => c / 255)
+              .map(c => c <= .03928 ? c / 12.92 : ((c + .055) / 1.055) ** 2.4)
+              .reduce((sum, c, n) => sum + c * [.2126, .7152, .0722][n], 0);
+          };
+          const ratio = (a, b) => (Math.max(a, b) + .05) / (Math.min(a, b) + .05);
+          const low = [];
+          for (const e of document.querySelectorAll('body *')) {
+            if (!e.checkVisibility({contentVisibilityAuto: false})) continue;
+            const behind = [];
+            for (let at = e; at; at = at.parentElement) behind.unshift(getComputedStyle(at).backgroundColor);
+            const words = [...e.childNodes].some(n => n.nodeType === 3 && n.data.trim());
+            const found = words ? ratio(over([...behind, getComputedStyle(e).color]), over(behind)) : 99;
+            if (found < 4.5) low.push([e.className || e.tagName, Math.round(found * 100) / 100]);
+            if (!e.matches('button, input, select')) continue;
+            const edge = ratio(over([...behind, getComputedStyle(e).borderTopColor]), over(behind));
+            if (edge < 3) low.push([e.id, 'edge', Math.round(edge * 100) / 100]);
+          }
+          return low;
+        }"""
+    )
+    assert low == []
+
+
 def test_paper_has_no_buttons_and_no_dark(opened: Any) -> None:
     reader = opened(usual(), theme="dark")
     reader.page.emulate_media(media="print")
@@ -261,6 +317,7 @@ def test_page_reads_without_its_script(opened: Any) -> None:
     reader = opened(usual(), java_script_enabled=False)
     assert reader.page.inner_text("#m2 time") == "09:30 UTC"
     assert reader.page.is_visible("#prompts")
+    assert reader.page.locator(".bar button:visible, .bar input:visible").count() == 0
 
 
 def test_long_session_is_soon_there(opened: Any) -> None:

@@ -71,7 +71,7 @@ def _head(account: Account) -> Iterator[str]:
     facts = [f"<b>{safe_line(name)}</b>" for name in names if name.strip()]
     facts += filter(None, [moment(derived.started_at)])
     if derived.duration_seconds >= 1:
-        facts.append(duration(derived.duration_seconds))
+        facts.append(_fact(duration(derived.duration_seconds)))
     yield f'<p class="facts">{" · ".join(facts)}</p>\n'
     yield f'<p class="facts">{" · ".join(_counts(account))}</p>\n<dl class="named">'
     for name, value in _names(account):
@@ -79,21 +79,24 @@ def _head(account: Account) -> Iterator[str]:
     yield "</dl></header>\n"
 
 
+def _fact(words: str) -> str:
+    return f"<span>{words}</span>"
+
+
 def _counts(account: Account) -> Iterator[str]:
     derived, usage = account.derived, account.derived.usage
-    yield counted(derived.turn_count, "turn")
-    yield counted(derived.message_count, "message")
+    yield _fact(counted(derived.turn_count, "turn"))
+    yield _fact(counted(derived.message_count, "message"))
     if derived.tool_call_count:
         here = sum(len(message.tool_calls) for message in account.messages)
         left_out = "" if here >= derived.tool_call_count else f" ({here:,} shown)"
-        yield counted(derived.tool_call_count, "tool call") + left_out
+        yield _fact(counted(derived.tool_call_count, "tool call") + left_out)
     if derived.error_count:
         yield f'<span class="bad">{derived.error_count:,} failed</span>'
     if usage.input_tokens or usage.output_tokens:
         cached = usage.cache_read_tokens
-        yield f"{amount(usage.input_tokens)} tokens in, {amount(usage.output_tokens)} out" + (
-            f", {amount(cached)} from cache" if cached else ""
-        )
+        from_cache = f", {amount(cached)} from cache" if cached else ""
+        yield _fact(f"{amount(usage.input_tokens)} tokens in, {amount(usage.output_tokens)} out{from_cache}")
 
 
 def _names(account: Account) -> Iterator[tuple[str, str]]:
@@ -112,7 +115,7 @@ def _names(account: Account) -> Iterator[tuple[str, str]]:
 
 
 _KEYS = (
-    ("j k", "next, previous message"),
+    ("j k", "next, previous message; Enter opens or closes its folds"),
     ("n p", "next, previous prompt"),
     ("/", "find; Enter and Shift+Enter go through the hits"),
     ("t", "open or close all tools and thinking"),

@@ -36,7 +36,7 @@ def index_page(entries: Sequence[Entry], days: Sequence[Tally], *, theme: str) -
         yield '<label><input id="subs" type="checkbox" checked> sub-agents</label>'
     yield f'<output id="count" for="filter"></output></search>{THEME_BUTTON}</div>\n<main>\n'
     yield '<header class="head"><h1>Sessions</h1>'
-    yield f'<p class="facts">{" · ".join(_totals(entries, days))}</p></header>\n'
+    yield f'<p class="facts">{" · ".join(f"<span>{fact}</span>" for fact in _totals(entries, days))}</p></header>\n'
     yield from _chart(days)
     for month, group in groupby(newest, key=lambda entry: _when(entry).strftime("%Y-%m")):
         yield from _month(month, list(group))

@@ -83,6 +83,23 @@
     if (messages[here]) messages[here].scrollIntoView({ block: "start" });
   }
 
+  function toggleFolds() {
+    const own = [...(messages[here]?.querySelectorAll(":scope > .fold") ?? [])];
+    const open = !own.some((fold) => fold.open);
+    for (const fold of own) fold.open = open;
+  }
+
+  // A link to a message that is a fold, or to something inside one: whoever follows it wants to read that.
+  function arrive() {
+    messages[here]?.classList.remove("here");
+    const aim = byId(location.hash.slice(1));
+    here = messages.indexOf(aim?.closest(".message"));
+    if (!aim || here < 0) return;
+    if (aim.matches(".quiet")) aim.querySelector(":scope > .fold").open = true;
+    for (let fold = aim.closest("details"); fold; fold = fold.parentElement.closest("details")) fold.open = true;
+    aim.scrollIntoView({ block: "start" });
+  }
+
   function follow() {
     const links = [...document.querySelectorAll("#prompts a")].map((link) => [link, byId(link.hash.slice(1))]);
     let current = null;
@@ -223,6 +240,7 @@
         if (event.key === "Escape") { event.target.value = ""; find(); event.target.blur(); }
         return;
       }
+      if (event.key === "Enter" && !event.target.closest("a, button, summary")) toggleFolds();
       const act = keys[event.key];
       if (act) { event.preventDefault(); act(); }
     });
@@ -242,11 +260,8 @@
     when("close", "click", () => byId("help").close());
     when("menu", "click", () => byId("prompts").classList.toggle("open"));
     when("prompts", "click", (event) => { if (event.target.closest("a")) byId("prompts").classList.remove("open"); });
-    addEventListener("hashchange", () => {
-      messages[here]?.classList.remove("here");
-      here = messages.indexOf(byId(location.hash.slice(1)));
-    });
-    here = messages.indexOf(byId(location.hash.slice(1)));
+    addEventListener("hashchange", arrive);
+    if (location.hash) arrive();
     keyboard();
     follow();
   }
