@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from agent_journal.search import Journal
     from agent_journal.session import StoredSession
 
+ORDINAL_DIGITS = 18  # what is longer is no message's number, and Python refuses to read thousands of digits
 HIT_DIGITS = 4  # `aj show 3` is a hit, `aj show 31415926` the beginning of a session's id
 
 
@@ -54,7 +55,7 @@ def named_session(journal: Journal, name: str) -> tuple[StoredSession, int | Non
     if hit := _hit(journal, name):
         return journal.session(hit[0]), hit[1]
     head, _, tail = name.rpartition(":")
-    if not (head and tail.isascii() and tail.isdecimal()):
+    if not (head and _is_number(tail, ORDINAL_DIGITS)):
         return journal.session(name), None
     if hit := _hit(journal, head):
         return journal.session(hit[0]), int(tail)
@@ -71,6 +72,10 @@ def named_session(journal: Journal, name: str) -> tuple[StoredSession, int | Non
         return whole, None  # the beginning of an id that holds a colon
 
 
+def _is_number(text: str, most_digits: int) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) <= most_digits
+
+
 def hit_or_name(journal: Journal, name: str) -> str:
     """A session's key for the number of a hit; any other name as it is."""
     hit = _hit(journal, name)
@@ -79,5 +84,4 @@ def hit_or_name(journal: Journal, name: str) -> str:
 
 def _hit(journal: Journal, name: str) -> tuple[str, int] | None:
     """(session key, message) of a hit of the last search; None for a name that is no number of one."""
-    is_number = name.isascii() and name.isdecimal() and len(name) <= HIT_DIGITS
-    return journal.recall(int(name)) if is_number and journal.exists else None
+    return journal.recall(int(name)) if _is_number(name, HIT_DIGITS) and journal.exists else None

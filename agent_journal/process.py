@@ -49,12 +49,14 @@ def run(argv: Sequence[str] | None = None) -> int:
     except JournalError as error:
         return _fail(arguments, error.kind, error.message, error.hint)
     except OSError as error:
-        if error.errno not in _REASONS:
-            return _unexpected(arguments, error)
-        _discard_output()
-        reason, hint = _REASONS[error.errno]
         path = f": {os.fsdecode(error.filename)}" if isinstance(error.filename, (str, bytes)) else ""
-        return _fail(arguments, "unwritable", f"{reason}{path}", hint)
+        if error.errno in _REASONS:
+            _discard_output()
+            reason, hint = _REASONS[error.errno]
+            return _fail(arguments, "unwritable", f"{reason}{path}", hint)
+        if path and error.strerror:  # a name that is too long, a loop of links: the system's own words are a sentence
+            return _fail(arguments, "bad_path", f"{error.strerror.lower()}{path}", "Give another path.")
+        return _unexpected(arguments, error)
     except Exception as error:  # noqa: BLE001 - the last resort: a sentence instead of a traceback
         return _unexpected(arguments, error)
 

@@ -169,6 +169,8 @@ class Archive:
 @contextmanager
 def reading(path: Path) -> Iterator[Archive]:
     try:
+        if path.exists() and not (path.is_file() or path.is_dir()):  # a pipe would be waited for
+            raise BadBackup(f"{path} is no ordinary file", "save what a pipe brings first")
         with path.open("rb") as file, gzip.GzipFile(fileobj=file) as unpacked:
             yield Archive(path, unpacked)  # type: ignore[arg-type]  # typeshed: not a BinaryIO, though it reads as one
     except (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile, UnicodeDecodeError) as error:

@@ -17,7 +17,7 @@ from types import TracebackType
 import msgspec
 from msgspec import Struct
 
-from agent_journal.errors import JournalCorrupt, unwritable
+from agent_journal.errors import JournalCorrupt, JournalUnwritable, unwritable
 from agent_journal.index import codec, naming, schema
 from agent_journal.index.codec import path_text
 from agent_journal.index.exclusion import is_private
@@ -422,6 +422,8 @@ def _is_folder(path: Path) -> bool:
 
 
 def _connected(path: Path) -> sqlite3.Connection:
+    if path.exists() and not path.is_file():  # SQLite would wait for a pipe
+        raise JournalUnwritable(f"{path} is no ordinary file", "move it away and run `aj reindex`")
     schema.check_version(schema.header_version(path))
     db = sqlite3.connect(path, timeout=BUSY_MS / 1000, isolation_level=None)
     db.execute("PRAGMA synchronous = NORMAL")  # WAL stays consistent; a power cut may lose the last batch

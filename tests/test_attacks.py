@@ -70,6 +70,16 @@ def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(home: Home) -> None:
     assert home.aj("reindex").returncode == 0
 
 
+def test_a_pipe_in_the_place_of_the_journal_is_not_waited_for(home: Home) -> None:
+    home.reindex()
+    (database,) = home.path.rglob("journal.db")
+    database.unlink()
+    os.mkfifo(database)
+    for command in (["search", "heron"], ["reindex"], ["doctor"]):
+        ran = home.aj(*command)
+        assert (ran.returncode, "journal.db is no ordinary file" in " ".join(ran.stderr.split())) == (2, True)
+
+
 def test_show_paints_on_a_terminal(home: Home) -> None:
     home.reindex()
     leader, follower = pty.openpty()

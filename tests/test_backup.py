@@ -543,6 +543,13 @@ def test_missing_file_and_folder_are_sentences(sound: tuple[Home, dict[str, byte
     nothing_changed(sound[0], tmp_path, "cannot be read (Is a directory)")
 
 
+def test_pipe_in_place_of_an_archive_is_not_waited_for(home: Home, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    ran = home.aj("restore", str(tmp_path / "pipe"))
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert "pipe is no ordinary file" in " ".join(ran.stderr.split())
+
+
 def test_archive_cut_short_anywhere_changes_nothing(full: Home, tmp_path: Path) -> None:
     content = backed_up(full, tmp_path / "a.tar.gz").read_bytes()
     for share in (0.01, 0.1, 0.5, 0.9, 0.99):

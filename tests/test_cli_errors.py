@@ -72,6 +72,20 @@ def test_error_is_a_sentence_and_exits_2(aj: Aj, arguments: list[str], said: lis
     assert (ran.code, ran.out, ran.err.splitlines()) == (2, "", said)
 
 
+def test_a_number_of_thousands_of_digits_is_no_messages(aj: Aj) -> None:
+    name = f"{CLAUDE}:{'9' * 5000}"
+    ran = aj("show", name, "--json")
+    assert (ran.code, ran.error["kind"]) == (2, "no_such_session")
+
+
+@pytest.mark.parametrize("command", [["validate"], ["import"], ["backup"], ["restore"], ["models", "add"]])
+def test_a_name_that_is_too_long_is_said(aj: Aj, command: list[str]) -> None:
+    ran = aj(*command, "n" * 300, "--json")
+    assert (ran.code, ran.out) == (2, "")
+    assert "n" * 300 in ran.error["message"]
+    assert "too long" in ran.error["message"]
+
+
 def test_unknown_agent_is_told_the_known_ones(aj: Aj) -> None:
     ran = aj("reindex", "--agent", "hal")
     said = " ".join(ran.err.split())

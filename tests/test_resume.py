@@ -83,3 +83,10 @@ def test_prompts_whose_session_is_deleted_cannot_be_resumed(aj: Aj, file: str, p
     aj("reindex")
     ran = aj("resume", "1a2b-3c4d", "--print")
     assert (ran.code, ran.out) == (2, "")
+
+
+@pytest.mark.parametrize(("folder", "shown"), [("-", "./-"), ("-P", "./-P"), ("-x; id", "'./-x; id'")])
+def test_a_folder_that_begins_with_a_dash_is_no_option(aj: Aj, folder: str, shown: str) -> None:
+    write(transcript_path(aj.home, SESSION), user("u1", [text("fix the till")], cwd=folder, sessionId=SESSION))
+    aj("reindex")
+    assert aj("resume", "9f8e7d", "--print").out == f"cd {shown} && claude --resume {SESSION}\n"

@@ -55,7 +55,10 @@ def resume_command(resume: Resume | None) -> str | None:
     if resume is None:
         return None
     command = shlex.join(resume.argv)
-    return f"cd {shlex.quote(resume.cwd)} && {command}" if resume.cwd else command
+    if not resume.cwd:
+        return command
+    folder = f"./{resume.cwd}" if resume.cwd.startswith("-") else resume.cwd  # cd - is a command of its own
+    return f"cd {shlex.quote(folder)} && {command}"
 
 
 def message_object(stored: StoredMessage, limit: int | None) -> Object:
