@@ -5,10 +5,11 @@ And moments in local time. Never looks at the clock but in local_now().
 
 from __future__ import annotations
 
+import os
 import re
 from datetime import UTC, datetime, timedelta, tzinfo
 
-from agent_journal.errors import BadQuery
+from agent_journal.errors import BadConfig, BadQuery
 
 ACCEPTED = "use a date (2026-03-01, 2026-03, 2026-03-01T14:30), or 5h, 3d, 2w, today, yesterday"
 
@@ -37,7 +38,11 @@ class SystemZone(tzinfo):
 
 
 def local_now() -> datetime:
-    return datetime.now(SystemZone())
+    try:
+        return datetime.now(SystemZone())
+    except ValueError as error:  # TZ=UTC+99: a day and more from UTC
+        given = os.environ.get("TZ", "")
+        raise BadConfig(f"TZ={given} is no time zone", "set TZ to one such as Europe/Paris, or unset it") from error
 
 
 def in_local_time(at: datetime) -> datetime:

@@ -12,6 +12,7 @@ from typing import IO
 
 from msgspec import Struct, structs
 
+from agent_journal.dates import local_now
 from agent_journal.errors import CannotExport, NoSuchSession
 from agent_journal.exchange import ndjson
 from agent_journal.index.sync import Progress
@@ -211,7 +212,7 @@ class _Run:
 
     @property
     def _name(self) -> str:
-        return f"export_{self.at.astimezone():%Y%m%d_%H%M%S}"
+        return f"export_{self.at.astimezone(local_now().tzinfo):%Y%m%d_%H%M%S}"
 
     def _one_file(self, name: str, place: str) -> None:
         if name in ("html", "sessiondata") and len(self.rows) > 1:

@@ -17,9 +17,10 @@ from agent_journal.connectors.registry import CONNECTORS
 from agent_journal.errors import JournalError
 from agent_journal.index.forgotten import KIND as FORGOTTEN
 from agent_journal.index.forgotten import pending
+from agent_journal.index.guard import guarded
 from agent_journal.index.lexical import Indexed, Lexical
 from agent_journal.index.scan import Look, Scan, scan
-from agent_journal.index.store import SourceRow, Store
+from agent_journal.index.store import DATABASE, SourceRow, Store
 from agent_journal.index.sync import indexed
 
 if TYPE_CHECKING:
@@ -65,7 +66,8 @@ def agents_of(journal: Journal) -> tuple[tuple[AgentHealth, ...], Scan]:
     store = journal.store if journal.exists else None
     found = scan(store, CONNECTORS, Look(journal.config, journal.environ, journal.home))
     rows = store.sources() if store else []
-    return tuple(_agent(c, found, [r for r in rows if r.agent == c.agent], store) for c in CONNECTORS), found
+    with guarded(journal.folder / DATABASE):  # what a row says may be damaged, too
+        return tuple(_agent(c, found, [r for r in rows if r.agent == c.agent], store) for c in CONNECTORS), found
 
 
 def examined(journal: Journal) -> Health:

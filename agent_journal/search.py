@@ -441,6 +441,8 @@ class Journal:
         try:
             kept = self._remembered() if answer.matches[0].rank > 1 else {}
             file = self.folder / LAST
+            if file.exists() and not file.is_file():  # a pipe would be waited for
+                return
             file.touch(mode=0o600)
             file.write_text(json.dumps({**kept, **hits}), "utf-8")
         except OSError:
@@ -455,9 +457,10 @@ class Journal:
 
     def _remembered(self) -> dict[str, tuple[str, int]]:
         try:
-            found = json.loads((self.folder / LAST).read_text("utf-8"))
+            file = self.folder / LAST
+            found = json.loads(file.read_text("utf-8") if file.is_file() else "{}")
             return {str(rank): (str(key), int(ordinal)) for rank, (key, ordinal) in found.items()}
-        except (OSError, ValueError, TypeError, AttributeError):
+        except (OSError, ValueError, TypeError, AttributeError, OverflowError, RecursionError):
             return {}
 
     def agents(self) -> tuple[AgentHealth, ...]:

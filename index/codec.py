@@ -129,7 +129,11 @@ def microseconds(moment: datetime | None) -> int | None:
 
 
 def moment(us: object) -> datetime | None:
-    return _EPOCH + timedelta(microseconds=us) if isinstance(us, int) else None
+    """None, too, for what no calendar has: a journal may be damaged."""
+    try:
+        return _EPOCH + timedelta(microseconds=us) if isinstance(us, int) else None
+    except OverflowError:
+        return None
 
 
 def path_value(path: str) -> str | bytes:

@@ -15,7 +15,7 @@ import sqlite3
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
@@ -33,6 +33,7 @@ from agent_journal.errors import (
 )
 from agent_journal.index import lexical, meaning, schema
 from agent_journal.index.archive import CONFIG, Archive, Manifest, reading
+from agent_journal.index.codec import microseconds
 from agent_journal.index.forgotten import pending
 from agent_journal.index.guard import guarded, primary_code
 from agent_journal.index.lock import writing
@@ -55,6 +56,7 @@ _STORED_AS = {"INTEGER": ("integer",), "TEXT": ("text",), "BLOB": ("blob",)}
 _PATHS = ("path", "workspace")
 _LABEL = re.compile(r"(?!\.{1,2}\Z)[A-Za-z0-9_.-]+")  # of a home
 _KEPT = "; the journal that was there is kept: "
+_FIRST_US, _LAST_US = (microseconds(end.replace(tzinfo=UTC)) for end in (datetime.min, datetime.max))
 _META = {"seq": int, "journal_id": str, **dict.fromkeys(DICTIONARIES, bytes)}
 
 
@@ -125,7 +127,7 @@ def _check_rows(archive: Archive, place: Path, progress: Progress) -> None:
     with closing(store):
         try:
             with guarded(store.path), store.snapshot():
-                sound = _columns(store) and _meta(store) and _sources(store)
+                sound = _columns(store) and _meta(store) and _numbers(store) and _sources(store)
                 if sound:
                     _read(store, progress)
         except (JournalCorrupt, MemoryError, RecursionError) as error:
@@ -155,6 +157,24 @@ def _meta(store: Store) -> bool:
     return {"seq", "journal_id"} <= values.keys() and all(
         isinstance(value, _META.get(key, object)) for key, value in values.items()
     )
+
+
+def _numbers(store: Store) -> bool:
+    """Whether every number can be what it stands for: the word index and the places of vectors hold no others, and what
+    names a row names one that is there."""
+    odd = (
+        "SELECT 1 FROM message WHERE id NOT BETWEEN 1 AND :most OR session NOT BETWEEN 1 AND :most "
+        "OR ordinal NOT BETWEEN 1 AND :most OR changed_seq NOT BETWEEN 0 AND :seq",
+        "SELECT 1 FROM session WHERE id NOT BETWEEN 1 AND :most OR message_count NOT BETWEEN 0 AND :most "
+        "OR started_us NOT BETWEEN :first AND :last OR ended_us NOT BETWEEN :first AND :last",
+        "SELECT 1 FROM tombstone WHERE seq NOT BETWEEN 0 AND :seq",
+        "SELECT 1 FROM forgotten WHERE at_us NOT BETWEEN :first AND :last",
+        "SELECT 1 WHERE :seq NOT BETWEEN 0 AND :most",
+    )
+    bounds = {"most": meaning.NOTHING - 1, "seq": store.seq, "first": _FIRST_US, "last": _LAST_US}
+    if store.rows("PRAGMA foreign_key_check"):
+        return False
+    return not any(store.db.execute(f"SELECT EXISTS ({sql})", bounds).fetchone()[0] for sql in odd)
 
 
 def _sources(store: Store) -> bool:

@@ -165,11 +165,17 @@ class Store:
 
     def number(self, sql: str, values: Sequence[object] = ()) -> int:
         found = self.rows(sql, values)
-        return int(str(found[0][0])) if found and found[0][0] is not None else 0
+        return self._whole(found[0][0]) if found and found[0][0] is not None else 0
 
     def numbers(self, sql: str, values: Sequence[object] = ()) -> list[int]:
         """The first column of every row."""
-        return [int(str(row[0])) for row in self.rows(sql, values)]
+        return [self._whole(row[0]) for row in self.rows(sql, values)]
+
+    def _whole(self, value: object) -> int:
+        """SQLite lets any value into any column."""
+        if not isinstance(value, int):
+            raise damaged(self.path, TypeError("words where a number belongs"))
+        return value
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
@@ -214,7 +220,7 @@ class Store:
     def counts(self) -> tuple[int, int]:
         """(sessions, messages). Summed over sessions: counting message rows would read the whole table."""
         row = self.rows(f"SELECT count(*), {_MESSAGES} FROM session")[0]
-        return int(str(row[0])), int(str(row[1]))
+        return self._whole(row[0]), self._whole(row[1])
 
     def sources(self) -> list[SourceRow]:
         with guarded(self.path):
@@ -238,7 +244,7 @@ class Store:
     def agent_counts(self, agent: str) -> tuple[int, int, datetime | None]:
         """(sessions, messages, when the newest ended)."""
         row = self.rows(f"SELECT count(*), {_MESSAGES}, max(ended_us) FROM session WHERE agent = ?", (agent,))[0]
-        return int(str(row[0])), int(str(row[1])), codec.moment(row[2])
+        return self._whole(row[0]), self._whole(row[1]), codec.moment(row[2])
 
     def damage(self) -> str:
         """What SQLite finds wrong with the file, or nothing. Reads all of it."""
@@ -251,7 +257,7 @@ class Store:
         number, facts, derived, gone = row
         with guarded(self.path):
             session, derivation = codec.session_of(_bytes(facts)), codec.derived_of(_bytes(derived))
-        return StoredSession(int(str(number)), session, derivation, bool(gone), naming.handle(self, session))
+        return StoredSession(self._whole(number), session, derivation, bool(gone), naming.handle(self, session))
 
     def session(self, row: int) -> StoredSession:
         return self._session(self._one(f"SELECT {_SESSION_COLUMNS} FROM session s WHERE s.id = ?", (row,)))
@@ -350,7 +356,7 @@ class Store:
             if not self.can_read(_bytes(body)):  # rewritten, with its dictionary, since this row was read
                 (body,) = self._one("SELECT body FROM message WHERE id = ?", (number,))
             message = self.message_of(_bytes(body))
-        return StoredMessage(int(str(number)), int(str(session)), int(str(ordinal)), message, bool(vanished))
+        return StoredMessage(self._whole(number), self._whole(session), self._whole(ordinal), message, bool(vanished))
 
     def messages(self, session: int, first: int = 1, last: int | None = None) -> list[StoredMessage]:
         found = self.rows(

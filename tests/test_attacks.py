@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import sqlite3
@@ -170,3 +171,63 @@ def test_resume_runs_no_program_of_the_sessions_folder(home: Home, tmp_path: Pat
     trapped.reindex()
     ran = trapped.aj("resume", logs.SESSION[:8])
     assert (ran.returncode, "trapped" in ran.stdout) == (2, False)
+
+
+def test_a_time_zone_a_day_away_is_named(home: Home) -> None:
+    home.reindex()
+    nowhere = Home(home.path, {"TZ": "UTC+99"})
+    for command in (["search", "heron"], ["export", "--all", "--format", "ndjson"], ["sessions"]):
+        ran = nowhere.aj(*command)
+        assert (command, ran.returncode, ran.stderr[:29]) in [
+            (command, 2, "aj: TZ=UTC+99 is no time zone"),
+            (["sessions"], 0, "1 of 1 session\n"),
+        ]
+
+
+def test_what_the_last_search_found_is_not_waited_for(home: Home) -> None:
+    home.reindex()
+    assert home.aj("search", "heron").returncode == 0
+    (last,) = home.path.rglob("last_search.json")
+    last.unlink()
+    os.mkfifo(last)
+    assert home.aj("search", "heron").returncode == 0
+    assert home.aj("show", "1").returncode == 2
+
+
+@pytest.mark.parametrize("content", ["[" * 100_000, '{"1": ["x", Infinity]}', '{"1": ["\\ud800", 1]}', "9" * 5000])
+def test_what_the_last_search_found_may_be_damaged(home: Home, content: str) -> None:
+    home.reindex()
+    assert home.aj("search", "heron").returncode == 0
+    (last,) = home.path.rglob("last_search.json")
+    last.write_text(content)
+    ran = home.aj("show", "1")
+    assert (ran.returncode, "unexpected" in ran.stderr) == (2, False)
+
+
+@pytest.mark.parametrize(
+    ("change", "command"),
+    [
+        ("UPDATE meta SET value = 'x' WHERE key = 'seq'", ["search", "heron"]),
+        ("UPDATE message SET ordinal = 'x' WHERE ordinal = 1", ["show", logs.SESSION]),
+        ("UPDATE source SET bad = '['", ["doctor"]),
+        ("UPDATE source SET skipped = 'many'", ["doctor"]),
+    ],
+)
+def test_what_the_journal_never_writes_is_damage(home: Home, change: str, command: list[str]) -> None:
+    home.reindex()
+    (path,) = home.path.rglob("journal.db")
+    with sqlite3.connect(path) as db:
+        db.execute(change)
+    db.close()
+    ran = home.aj(*command, "--json")
+    assert (ran.returncode, ran.stdout, json.loads(ran.stderr)["error"]["kind"]) == (2, "", "journal_corrupt")
+
+
+def test_a_time_in_the_journal_that_no_calendar_has_is_none(home: Home) -> None:
+    home.reindex()
+    (path,) = home.path.rglob("journal.db")
+    with sqlite3.connect(path) as db:
+        db.execute("UPDATE session SET started_us = 9223372036854775807, ended_us = 9223372036854775807")
+    db.close()
+    ran = home.aj("doctor")
+    assert (ran.returncode, "unexpected" in ran.stderr) == (0, False)
