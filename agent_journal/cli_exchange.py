@@ -254,11 +254,11 @@ def validate(
     Example:
       aj validate export_20260301_093000.ndjson
     """
-    from agent_journal.exchange.checking import checked
+    from agent_journal.exchange.checking import every_checked
     from agent_journal.render.clean import clean_line
     from agent_journal.render.style import counted
 
-    reports = [checked(file, strict=strict) for file in files]
+    reports = every_checked(files, strict=strict)
     if json:
         _put_reports(reports)
     else:

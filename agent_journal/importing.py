@@ -50,16 +50,17 @@ class Item(Struct, frozen=True):
 
 
 def import_files(journal: Journal, paths: Iterable[Path], progress: Progress | None = None) -> Iterator[Imported]:
-    """File after file; a folder stands for what is in it. Raises BadExchange for a file of another kind, or of a
-    version that is not understood, when its turn comes: what was before it is in."""
+    """File after file; a folder stands for what is in it. A file of another kind, or of a version that is not understood,
+    is a problem among several, and BadExchange if it is alone."""
     found = [file.absolute() for path in paths for file in files.exchanged(path)]
-    items = _items(found[0])
+    alone = len(found) == 1
+    items = _items(found[0], alone)
     first = next(items)  # a file that is refused as a whole changes nothing, not even an empty journal
     with journal.taking_in() as (store, follow):
         try:
             for number, path in enumerate(found):
                 run = _Run(store, path, journal.config.index.exclude, progress)
-                for item in chain([first], items) if number == 0 else _items(path):
+                for item in chain([first], items) if number == 0 else _items(path, alone):
                     run.take(item)
                 run.flush()
                 yield run.done()
@@ -67,8 +68,13 @@ def import_files(journal: Journal, paths: Iterable[Path], progress: Progress | N
             follow()
 
 
-def _items(path: Path) -> Iterator[Item]:
-    return _session_data(path) if files.is_session_data(path) else _lines(path)
+def _items(path: Path, alone: bool) -> Iterator[Item]:
+    try:
+        yield from _session_data(path) if files.is_session_data(path) else _lines(path)
+    except BadExchange as error:
+        if alone:
+            raise
+        yield Item(0, problem=error.message.removeprefix(f"{path}: "))
 
 
 # --- what a file holds ----------------------------------------------------------------------------------

@@ -208,7 +208,6 @@ def test_what_the_last_search_found_may_be_damaged(home: Home, content: str) -> 
     ("change", "command"),
     [
         ("UPDATE meta SET value = 'x' WHERE key = 'seq'", ["search", "heron"]),
-        ("UPDATE message SET ordinal = 'x' WHERE ordinal = 1", ["show", logs.SESSION]),
         ("UPDATE source SET bad = '['", ["doctor"]),
         ("UPDATE source SET skipped = 'many'", ["doctor"]),
     ],

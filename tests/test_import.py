@@ -283,6 +283,32 @@ def test_a_file_of_another_kind_is_a_sentence(other: Aj, content: bytes, said: s
     assert not (other.home / ".agent-journal").exists()
 
 
+def test_a_file_of_another_kind_does_not_keep_the_others_out(aj: Aj, other: Aj) -> None:
+    (other.home / "notes.json").write_text('{"a": 1}')
+    good = str(aj.home / "all.ndjson")
+    ran = other("import", "notes.json", "nosuch", good)
+    assert (ran.code, ran.lines[-2]) == (2, "2 sessions: 2 new · 8 new messages")
+    assert ran.err.splitlines() == [
+        "~/notes.json: neither NDJSON nor SessionData",
+        "~/nosuch: No such file or directory",
+    ]
+    ran = other("validate", "nosuch", "notes.json", good)
+    assert (ran.code, [line.rpartition(": ")[2] for line in ran.lines]) == (
+        2,
+        ["No such file or directory", "1 problem", "neither NDJSON nor SessionData", "1 problem", "valid"],
+    )
+
+
+def test_millions_of_bad_lines_are_not_all_told(other: Aj) -> None:
+    header = {"type": "header", "schema_version": "1.1", "session_count": 0}
+    (other.home / "many.ndjson").write_text(json.dumps(header) + "\n" + "{}\n" * 12_000)
+    ran = other("validate", "many.ndjson", "--json")
+    assert ran.code == 2
+    problems = ran.object["files"][0]["problems"]
+    assert len(problems) < 10_100
+    assert problems[-1]["text"] == "too many problems; the rest of the file is not checked"
+
+
 def test_a_missing_file_and_a_folder_are_sentences(other: Aj) -> None:
     for name in ("nosuch", "."):
         ran = other("import", name)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
 
+from agent_journal.errors import BadExchange
 from agent_journal.exchange import files, sessiondata_check
 from agent_journal.exchange.ndjson_check import Check
 from agent_journal.exchange.places import line_of
 from agent_journal.render.style import counted
+
+
+MOST_PROBLEMS = 10_000  # of one file: a few bytes of gzip hold millions
 
 
 class Problem(Struct, frozen=True):
@@ -24,6 +29,19 @@ class Report(Struct, frozen=True):
     sessions: int
     problems: tuple[Problem, ...]
     remarks: tuple[str, ...]
+
+
+def every_checked(paths: Sequence[Path], *, strict: bool = False) -> list[Report]:
+    """As checked(); among several, a file of neither format has that problem, and the others are checked."""
+    return [checked(paths[0], strict=strict)] if len(paths) == 1 else [_told(path, strict) for path in paths]
+
+
+def _told(path: Path, strict: bool) -> Report:
+    try:
+        return checked(path, strict=strict)
+    except BadExchange as error:
+        problem = Problem(0, error.message.removeprefix(f"{path}: "))
+        return Report(path, "neither format", 0, (problem,), ())
 
 
 def checked(path: Path, *, strict: bool = False) -> Report:
@@ -45,6 +63,9 @@ def _lines(path: Path, strict: bool) -> Report:
     for line in files.lines(path):
         found = [Problem(line.number, text) for text in check.line(line)]
         problems += found
+        if len(problems) > MOST_PROBLEMS:
+            problems.append(Problem(line.number, "too many problems; the rest of the file is not checked"))
+            break
         if not found and line.number > 1:
             empty += not line.value["messages"]
             untimed += _untimed(line.value["messages"])

@@ -77,7 +77,9 @@ def lines(path: Path) -> Iterator[Line]:
 def _line(number: int, text: bytes) -> Line:
     try:
         return Line(number, _DECODE(text.removeprefix(b"\xef\xbb\xbf")))
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except RecursionError:
+        return Line(number, problem="nested too deeply")
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         return Line(number, problem=f"no JSON ({error})")
 
 
