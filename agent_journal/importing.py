@@ -50,8 +50,8 @@ class Item(Struct, frozen=True):
 
 
 def import_files(journal: Journal, paths: Iterable[Path], progress: Progress | None = None) -> Iterator[Imported]:
-    """File after file; a folder stands for what is in it. A file of another kind, or of a version that is not understood,
-    is a problem among several, and BadExchange if it is alone."""
+    """File after file; a folder stands for what is in it. A file of another kind, or of a version that is not
+    understood, is a problem among several, and BadExchange if it is alone."""
     found = [file.absolute() for path in paths for file in files.exchanged(path)]
     alone = len(found) == 1
     items = _items(found[0], alone)

@@ -27,6 +27,7 @@ BASE64_CHARS = 4096  # a longer string without a single space under a data key i
 MAX_EXPANSION = 300  # real logs shrink to a tenth or so; more than this is a bomb
 RESCUE_CHARS = 4 * 2**20
 RESCUE_TRIES = 200
+RESCUE_READ = 4 * RESCUE_CHARS  # of all tries together: nested 200 deep, one line of 4 MB took minutes
 _CHUNK = 2**20
 _BOM = b"\xef\xbb\xbf"
 _BASE64_KEYS = frozenset({"data", "signature", "reasoningOpaque", "encrypted_content", "encryptedContent"})
@@ -251,17 +252,18 @@ def _after_crash(text: str, broken: int) -> dict[str, Any] | None:
     a quote is escaped, so a brace before a bare quote opens an object; ours is the one the line ends with."""
     if len(text) > RESCUE_CHARS:
         return None
-    start = broken
+    start, left = broken, RESCUE_READ
     for _ in range(RESCUE_TRIES):
         start = text.find('{"', start + 1)
-        if start < 0:
+        if start < 0 or left < 0:
             return None
         try:
             record, end = _lenient.raw_decode(text, start)
             if end == len(text):
                 return dict(_clean(record))
-        except (ValueError, RecursionError):
-            continue
+        except (ValueError, RecursionError) as error:
+            end = error.pos if isinstance(error, json.JSONDecodeError) else len(text)
+        left -= end - start
     return None
 
 

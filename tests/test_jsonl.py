@@ -58,6 +58,12 @@ def test_record_written_behind_half_a_record_after_a_crash_is_rescued(tmp_path: 
     assert reading.bad_line_count == 1
 
 
+def test_what_may_be_rescued_is_not_looked_for_without_end(tmp_path: Path) -> None:
+    nested = b'{"x":bad' + b'{"a":' * 100 + b'"' + b"x" * 3_000_000 + b'"!{"whole":1}\n'
+    found, reading = lines_of(tmp_path, nested + b'{"b":2}\n')
+    assert (found, reading.bad_line_count) == ([(2, {"b": 2})], 1)
+
+
 def test_malformed_line_is_named_and_the_next_one_is_read(tmp_path: Path) -> None:
     found, reading = lines_of(tmp_path, b'not json\n[1,2]\n"text"\n{"a":1}\n')
     assert found == [(4, {"a": 1})]

@@ -14,7 +14,6 @@ from agent_journal.exchange.ndjson_check import Check
 from agent_journal.exchange.places import line_of
 from agent_journal.render.style import counted
 
-
 MOST_PROBLEMS = 10_000  # of one file: a few bytes of gzip hold millions
 
 
