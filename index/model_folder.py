@@ -7,7 +7,7 @@ a guess would give vectors that look right and find nothing.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,7 +22,7 @@ MODEL = "model.onnx"
 QUANTIZED = ("model_qint8", "model_quantized", "model_int8")  # how exporters begin the names of smaller, faster files
 USUAL_TOKENS = 512
 LENGTHY_TOKENS = 1_000_000  # tokenizers without a limit say 10^30
-SETTINGS_BYTES, TOKENIZER_BYTES = 1 << 20, 1 << 28  # at most
+SETTINGS_BYTES, TOKENIZER_BYTES = 1 << 20, 1 << 26  # at most; the largest vocabularies of 2025 take 35 MB
 OFFSET_POSITIONS = frozenset({"roberta", "xlm-roberta", "camembert", "mpnet"})  # positions begin behind the padding's
 OFFSET = 2
 # Alone, a 2-d output holds sentences; beside tokens, BERT's pooler_output was trained for something else.
@@ -74,7 +74,7 @@ def look(folder: Path) -> Found:
             raise _link(path)
     if not (folder / TOKENIZER).is_file():
         raise BadModel(f"{folder} has no tokenizer.json", "models without it cannot be used")
-    _settings(folder, TOKENIZER, TOKENIZER_BYTES)
+    _settings(folder, TOKENIZER, TOKENIZER_BYTES, msgspec.json.Decoder(dict[str, msgspec.Raw]).decode)  # looked at only
     graph = glance(chosen)
     output = _output(chosen, graph)
     pooling: Pooling = "none" if len(output.shape) == 2 else _pooling(folder)
@@ -158,7 +158,9 @@ def _output(chosen: Path, graph: Graph) -> Output:
 # --- the settings beside it -----------------------------------------------------------------------------
 
 
-def _settings(folder: Path, name: str, limit: int = SETTINGS_BYTES) -> Mapping[str, Any]:
+def _settings(
+    folder: Path, name: str, limit: int = SETTINGS_BYTES, decode: Callable[[bytes], Any] = json.loads
+) -> Mapping[str, Any]:
     """{} where there is no such file."""
     path = folder / name
     if path.is_symlink() or path.parent.is_symlink():
@@ -168,9 +170,11 @@ def _settings(folder: Path, name: str, limit: int = SETTINGS_BYTES) -> Mapping[s
             return {}
         if path.stat().st_size > limit:
             raise BadModel(f"{path} is too large to be settings")
-        found = json.loads(path.read_bytes())
+        found = decode(path.read_bytes())
     except OSError as error:
         raise unreadable_model(path, error) from error
+    except msgspec.ValidationError as error:
+        raise BadModel(f"{path} is not a JSON object") from error
     except (ValueError, RecursionError) as error:
         raise BadModel(f"{path} is not JSON") from error
     if not isinstance(found, dict):

@@ -234,6 +234,14 @@ def test_folder_that_is_no_model_is_refused_with_a_reason(
     assert refused(folder)[0] == sentence
 
 
+def test_tokenizer_larger_than_any_is_not_read(tmp_path: Path) -> None:
+    folder = tiny_model.write(tmp_path / "m")
+    with (folder / "tokenizer.json").open("r+b") as file:
+        file.truncate(65 * 2**20)  # as lists in lists it would take gigabytes
+    with pytest.raises(BadModel, match="is too large"):
+        model_folder.look(folder)
+
+
 def test_file_or_nothing_in_place_of_a_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     hint = "name the folder that holds the ONNX file and tokenizer.json"
