@@ -13,10 +13,12 @@ from agent_journal.index import codec, forgotten
 from agent_journal.index.codec import path_value
 from agent_journal.index.forgotten import Forgotten
 from agent_journal.index.guard import guarded
-from agent_journal.index.merge import grew_into, merged_message, merged_session
+from agent_journal.index.merge import completed, completed_message, grew_into, merged_message, merged_session
+from agent_journal.index.said import Said
 from agent_journal.index.store import IMPORTED, Store
 from agent_journal.session import Message, Role, Session, Transcript, derive
 
+TOLD_LATER = ("title", "summary", "slug", "git_branch", "agent_version", "usage")  # facts that not every export has
 MOST_COMPARED = 50  # messages of one moment that a changed one without an id may have been
 
 
@@ -112,7 +114,7 @@ class Intake:
         be older, redacted or forged, and what an agent wrote may be nowhere else."""
         merged = Merged()
         for transcript in transcripts:
-            owner = self._owner(transcript.session.key)
+            owner = self._owner(transcript.session.key) or self._same_file(transcript.session)
             original, copy, _ = transcript.session.key.partition("~")
             if owner is None and copy and self.forgotten.holds(original):
                 merged.forgotten += 1
@@ -123,6 +125,15 @@ class Intake:
             elif self._count(owner.row) < len(transcript.messages):
                 self._fill(owner, transcript, merged, vanished=True)
         return merged
+
+    def _same_file(self, session: Session) -> _Owner | None:
+        """Not every export has our keys: the same id from the same file is the same session."""
+        rows = self.db.execute("SELECT key, facts FROM session WHERE native_id = ?", (session.id,)).fetchall()
+        for key, facts in rows:
+            known = codec.session_of(facts)
+            if (known.agent, known.origin.path) == (session.agent, session.origin.path):
+                return self._owner(key)
+        return None
 
     def _is_import(self, source: int) -> bool:
         return bool(self.store.number("SELECT agent = ? FROM source WHERE id = ?", (IMPORTED, source)))
@@ -135,18 +146,26 @@ class Intake:
         seq, rows = self.store.next_seq(), self._rows(owner.row)
         last = max((r.ordinal for r in rows.values()), default=0)
         before = merged.messages_new + merged.messages_changed
-        for identity, (digest, message) in _planned(transcript.messages).items():
+        planned = _planned(transcript.messages)
+        said = Said(m.message for m in self.store.messages(owner.row)) if planned.keys() - rows.keys() else Said(())
+        for message in (message for identity, (_, message) in planned.items() if identity in rows):
+            said.take(message)
+        for identity, (digest, message) in planned.items():
             if identity not in rows:
+                if said.holds(message):
+                    continue
                 last += 1
                 number = self._insert(owner.row, last, identity, digest, message, seq)
                 self.db.execute("UPDATE message SET vanished = ? WHERE id = ?", (vanished, number))
                 merged.messages_new += 1
-            elif not vanished and _grown(self._body(rows[identity].id), message):
-                self._update(rows[identity], message, seq, merged)
-        if merged.messages_new + merged.messages_changed == before:
+            elif not vanished and _grown(old := self._body(rows[identity].id), message):
+                self._update(rows[identity], completed_message(old, message), seq, merged)
+        known = codec.session_of(owner.facts)
+        session = known if vanished else completed(known, transcript.session, TOLD_LATER)
+        if session == known and merged.messages_new + merged.messages_changed == before:
             return
         kept = [(m.id, m.message) for m in self.store.messages(owner.row)]
-        self._write_session(owner.row, owner.source, codec.session_of(owner.facts), False, owner, kept, seq)
+        self._write_session(owner.row, owner.source, session, False, owner, kept, seq)
         merged.sessions_changed += 1
 
     def _merge_one(self, source: int, source_path: str, transcript: Transcript, merged: Merged) -> None:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeVar
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from agent_journal.session import Block, Message, Session, Text, Thinking, ToolCall
+
+S = TypeVar("S", bound=Struct)
+_UNSAID = (None, False, "", (), {}, "unknown")  # as a file leaves what it does not tell
 
 
 def merged_message(old: Message, new: Message) -> Message:
@@ -28,6 +32,30 @@ def grew_into(old: Message, new: Message) -> bool:
     if (old.uuid, old.role, old.at) != (new.uuid, new.role, new.at):
         return False
     return _merged_blocks(old.blocks, new.blocks) == new.blocks
+
+
+def completed_message(old: Message, new: Message) -> Message:
+    """For a reading that `grew_into` new words and results, and may tell less of the old ones than was known."""
+    known: dict[object, list[Block]] = {}
+    for block in old.blocks:
+        known.setdefault(_name(block), []).append(block)
+    blocks = [completed(found.pop(0), b) if (found := known.get(_name(b))) else b for b in new.blocks]
+    told = completed(old, new)
+    if told.usage and new.usage and new.usage.output_tokens > told.usage.output_tokens:
+        told = structs.replace(told, usage=new.usage)
+    return structs.replace(told, blocks=tuple(blocks))
+
+
+def _name(block: Block) -> object:
+    if isinstance(block, ToolCall):
+        return "call", block.id, block.name
+    return (type(block), block.text) if isinstance(block, (Text, Thinking)) else (block.kind, block.name)
+
+
+def completed(old: S, new: S, names: Sequence[str] = ()) -> S:
+    """The old one, with what only the new one tells. `names`: of these fields alone."""
+    gaps = {n: getattr(new, n) for n in names or old.__struct_fields__ if getattr(old, n) in _UNSAID}
+    return structs.replace(old, **{name: told for name, told in gaps.items() if told not in _UNSAID})
 
 
 def _merged_blocks(old: Sequence[Block], new: Sequence[Block]) -> tuple[Block, ...]:

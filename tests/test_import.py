@@ -205,6 +205,31 @@ def test_another_export_of_an_imported_session_lets_it_grow(aj: Aj, other: Aj) -
     assert exported(other) == exported(aj)
 
 
+@pytest.mark.parametrize("lesser", [("--schema", "1.0"), ("--no-thinking",), ("--redact",)])
+def test_a_lesser_export_of_what_is_here_adds_and_takes_nothing(aj: Aj, other: Aj, lesser: tuple[str, ...]) -> None:
+    """It is cut into other messages, or has placeholders: none of that is new."""
+    token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    secret = logs.user("", f"my token is {token}, use {token} here", sessionId="5ec2e7aa")
+    logs.write(logs.transcript_path(aj.home, "5ec2e7aa"), secret, logs.user("", "go on"), logs.user("", "go on"))
+    aj("reindex")
+    before = exported(aj)
+    aj("import", "again.ndjson")
+    other("import", str(aj.home / "again.ndjson"))
+    assert aj("export", "--all", "--json", *lesser, "-o", "lesser.ndjson").code == 0
+    for one in (aj, other):
+        ran = one("import", str(aj.home / "lesser.ndjson"))
+        assert (ran.code, ran.lines) == (0, ["lesser.ndjson: 3 sessions: 0 new, 3 there already · 0 new messages"])
+        assert exported(one) == before
+
+
+def test_a_fuller_export_completes_a_lesser_one(aj: Aj, other: Aj) -> None:
+    aj("export", COPILOT, "--json", "--schema", "1.0", "-o", "lesser.ndjson")
+    other("import", str(aj.home / "lesser.ndjson"))
+    ran = other("import", str(aj.home / "all.ndjson"))
+    assert ran.lines[0] == "all.ndjson: 2 sessions: 1 new, 1 changed · 6 new messages"
+    assert exported(other)[0] == exported(aj)[0]
+
+
 # --- what is refused ------------------------------------------------------------------------------------
 
 

@@ -251,4 +251,5 @@ def _stated(found: _Session, times: Sequence[datetime], facts: Facts) -> dict[st
 def _key(session: Session | _Session) -> str:
     """The usual key. A sub-agent's is qualified by its parent's: its own id may be short."""
     parent = session.parent_session_id if session.is_agent_session else None
-    return f"{session.agent}:{parent}/{session.id}" if parent else f"{session.agent}:{session.id}"
+    own = f"{parent}/agent-{session.id.removeprefix('agent-')}" if parent else session.id
+    return f"{session.agent}:{own}"
