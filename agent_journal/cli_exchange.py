@@ -242,29 +242,30 @@ def _problem_lines(path: Path, problems: Sequence[Problem]) -> Iterator[str]:
 
 
 def validate(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE...")],
+    files: Annotated[list[Path], typer.Argument(metavar="FILE|FOLDER...")],
     strict: Annotated[bool, typer.Option("--strict", help="Only agents that the format names.")] = False,
     json: Json = False,
 ) -> int:
     """Check files of NDJSON or SessionData against their schema, line by line.
 
-    Exits 2 if something is wrong.
+    A folder stands for the exports in it. Exits 2 if something is wrong.
 
     \b
     Example:
       aj validate export_20260301_093000.ndjson
     """
-    from agent_journal.exchange.checking import every_checked
+    from agent_journal.exchange.checking import checked
     from agent_journal.render.clean import clean_line
     from agent_journal.render.style import counted
 
-    reports = every_checked(files, strict=strict)
-    if json:
-        _put_reports(reports)
-    else:
-        for report in reports:
+    reports = []
+    for report in checked(files, strict=strict):
+        reports.append(report)
+        if not json:
             put(_problem_lines(report.path, report.problems))
             verdict = counted(len(report.problems), "problem") if report.problems else "valid"
             put([f"{clean_line(str(report.path))}: {report.format}, {counted(report.sessions, 'session')}: {verdict}"])
             put(f"  {remark}" for remark in report.remarks)
+    if json:
+        _put_reports(reports)
     return FAILED if any(report.problems for report in reports) else FOUND

@@ -128,6 +128,8 @@ def _item(line: files.Line, seen: dict[str, int]) -> Item:
 
 def _session_data(path: Path) -> Iterator[Item]:
     value = files.document(path)
+    if wrong := sessiondata_check.version_problem(value):
+        raise BadExchange(f"{path}: {wrong}", "a later agent-journal may read it")
     problems = sessiondata_check.problems(value)
     if problems:
         more = f" (and {len(problems) - 1} more: see `aj validate`)" if len(problems) > 1 else ""

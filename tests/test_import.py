@@ -365,6 +365,43 @@ def test_numbers_beyond_64_bits_and_deep_values_are_kept_or_named(aj: Aj, other:
     assert str(2**80) in "".join(exported(other))
 
 
+def test_one_bad_file_among_others_is_named_and_the_others_come_in(aj: Aj, other: Aj) -> None:
+    (aj.home / "some").mkdir()
+    (aj.home / "some" / "0.json").write_text('{"schemaVersion": "2.0"}')
+    (aj.home / "some" / "1.ndjson").write_text("hello\n")
+    aj("export", CLAUDE, "--no-redact", "-o", "some/2.json")
+    (aj.home / "some" / "3.ndjson").write_text('{"type":"header","schema_version":"2.0"}\n')
+    folder = aj.home / "some"
+    wrong = [
+        f"{folder}/0.json: schemaVersion: 2.0 is not understood; this program reads 1.0",
+        f"{folder}/1.ndjson: neither NDJSON nor SessionData (JSON is malformed: invalid character (byte 0))",
+        f"{folder}/3.ndjson: line 1: schema_version: 2.0 is not understood; this program reads 1.x",
+    ]
+    ran = other("import", str(folder))
+    assert (ran.code, ran.err.splitlines()) == (2, wrong)
+    assert ran.lines[-2] == "1 session: 1 new · 6 new messages"
+    alone = other("import", str(folder / "0.json"))
+    assert (alone.code, told(alone).split(" a later")[0]) == (2, f"aj: {wrong[0]}")
+    checked = aj("validate", "some")
+    assert checked.code == 2
+    assert (
+        "some/1.ndjson: neither NDJSON nor SessionData (JSON is malformed: invalid character (byte 0))" in checked.out
+    )
+    assert "some/2.json: SessionData, 1 session: valid" in checked.lines
+
+
+def test_optional_fields_may_be_null(aj: Aj, other: Aj) -> None:
+    def quiet(records: Records) -> None:
+        for name in ("uuid", "parent_uuid", "timestamp", "metadata"):
+            records[2]["messages"][0][name] = None
+        records[2]["messages"][1]["metadata"] = dict.fromkeys(("cwd", "is_meta", "model", "token_usage", "request_id"))
+        records[2]["graph"] = None
+
+    file = changed(aj, quiet)
+    assert aj("validate", file).lines[0].endswith("NDJSON, 2 sessions: valid")
+    assert other("import", file).code == 0
+
+
 # --- validate -------------------------------------------------------------------------------------------
 
 
@@ -403,6 +440,16 @@ def test_strict_validation_knows_only_the_formats_own_agents(aj: Aj) -> None:
         2,
         "all.ndjson:3: session.agent: 'copilot-cli' is not one of claude-code, codex, gemini",
     )
+
+
+def test_a_1_0_export_is_valid_and_other_agents_are_a_remark_unless_strict(aj: Aj) -> None:
+    aj("export", "--all", "--json", "--schema", "1.0", "-o", "old.ndjson")
+    ran = aj("validate", "old.ndjson")
+    assert (ran.code, ran.lines) == (
+        0,
+        ["old.ndjson: NDJSON, 2 sessions: valid", "  agents that schema 1.0 does not name: copilot-cli (1)"],
+    )
+    assert aj("validate", "--strict", "old.ndjson").code == 2
 
 
 def test_untimed_messages_and_empty_sessions_are_remarks(aj: Aj) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,21 +30,20 @@ class Report(Struct, frozen=True):
     remarks: tuple[str, ...]
 
 
-def every_checked(paths: Sequence[Path], *, strict: bool = False) -> list[Report]:
-    """As checked(); among several, a file of neither format has that problem, and the others are checked."""
-    return [checked(paths[0], strict=strict)] if len(paths) == 1 else [_told(path, strict) for path in paths]
+def checked(paths: Iterable[Path], *, strict: bool = False) -> Iterator[Report]:
+    """File after file; a folder stands for what is in it. Raises BadExchange for a file of neither format if it is the
+    only one."""
+    found = [file for path in paths for file in files.exchanged(path)]
+    for path in found:
+        try:
+            yield _checked(path, strict)
+        except BadExchange as error:
+            if len(found) == 1:
+                raise
+            yield Report(path, "neither format", 0, (Problem(0, error.message.removeprefix(f"{path}: ")),), ())
 
 
-def _told(path: Path, strict: bool) -> Report:
-    try:
-        return checked(path, strict=strict)
-    except BadExchange as error:
-        problem = Problem(0, error.message.removeprefix(f"{path}: "))
-        return Report(path, "neither format", 0, (problem,), ())
-
-
-def checked(path: Path, *, strict: bool = False) -> Report:
-    """Raises BadExchange for a file that is of neither format."""
+def _checked(path: Path, strict: bool) -> Report:
     return (_session_data if files.is_session_data(path) else _lines)(path, strict)
 
 
@@ -69,11 +68,16 @@ def _lines(path: Path, strict: bool) -> Report:
             empty += not line.value["messages"]
             untimed += _untimed(line.value["messages"])
     problems += [Problem(0, text) for text in check.end()]
-    return Report(path, "NDJSON", check.sessions, tuple(problems), _remarks(empty, untimed))
+    return Report(path, "NDJSON", check.sessions, tuple(problems), (*_remarks(empty, untimed), *_strangers(check)))
+
+
+def _strangers(check: Check) -> tuple[str, ...]:
+    told = ", ".join(f"{agent} ({count:,})" for agent, count in sorted(check.strangers.items()))
+    return (f"agents that schema 1.0 does not name: {told}",) if told else ()
 
 
 def _untimed(messages: list[dict[str, Any]]) -> int:
-    return sum("timestamp" not in message for message in messages)
+    return sum(message.get("timestamp") is None for message in messages)
 
 
 def _remarks(empty: int, untimed: int) -> tuple[str, ...]:

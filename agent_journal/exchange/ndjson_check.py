@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -20,6 +21,7 @@ class Check:
         self.strict = strict
         self.header: dict[str, Any] | None = None
         self.sessions = 0
+        self.strangers: Counter[str] = Counter()  # agents of a 1.0 file that it does not name
         self.keys: dict[str, int] = {}  # session -> line
 
     def line(self, line: Line) -> Iterator[str]:
@@ -59,7 +61,9 @@ class Check:
             if message["index"] != place + 1:
                 yield f"messages[{place}].index: is {message['index']}, must be {place + 1}"
                 break
-        if (self.strict or self._is_1_0) and session["agent"] not in AGENTS:
+        if session["agent"] not in AGENTS and self._is_1_0 and not self.strict:
+            self.strangers[session["agent"]] += 1
+        if session["agent"] not in AGENTS and self.strict:
             yield f"session.agent: {session['agent']!r} is not one of {', '.join(sorted(AGENTS))}"
         if self._is_1_0 and any(b["type"] == "thinking" for m in messages for b in m["content"]):
             yield "messages: schema 1.0 has no thinking blocks"

@@ -32,8 +32,8 @@ class _Metadata(Struct, frozen=True):
     git_branch: str | None = None
     agent_version: str | None = None
     user_type: str | None = None
-    is_meta: bool = False
-    model: _Model = _Model()
+    is_meta: bool | None = None
+    model: _Model | None = None
     token_usage: _Tokens | None = None
     request_id: str | None = None
 
@@ -66,8 +66,8 @@ class _Record(Struct, frozen=True):
     uuid: str | None = None
     parent_uuid: str | None = None
     timestamp: datetime | None = None
-    metadata: _Metadata = _Metadata()
-    extensions: dict[str, Any] = {}
+    metadata: _Metadata | None = None
+    extensions: dict[str, Any] | None = None
 
 
 _FIELDS = frozenset(_Record.__struct_fields__)
@@ -96,7 +96,7 @@ class _Joining:
 
     def take(self, value: Mapping[str, Any]) -> None:
         record = msgspec.convert(value, _Record)
-        facts = msgspec.convert(record.extensions.get(OURS, {}), Facts)
+        facts = msgspec.convert((record.extensions or {}).get(OURS, {}), Facts)
         known = [b for b in record.content if _is_known(b)]
         blocks = [msgspec.convert(b, _BLOCKS) for b in known]
         results = [b for b in blocks if isinstance(b, _ToolResult)]
@@ -215,11 +215,12 @@ def _with_facts(call: ToolCall, facts: ToolFacts) -> ToolCall:
 
 def _fields(value: Mapping[str, Any], record: _Record, facts: Facts, stamp: Stamp) -> dict[str, Any]:
     """A message's own fields; its blocks come apart."""
-    about, usage = record.metadata, facts.usage
+    about, usage = record.metadata or _Metadata(), facts.usage
+    model = about.model or _Model()
     if usage is None and about.token_usage is not None:
         usage = Usage(*(getattr(about.token_usage, name) for name in _Tokens.__struct_fields__))
     uuid, parent, at = facts.at or stamp
-    extensions = {name: kept for name, kept in record.extensions.items() if name not in RESERVED}
+    extensions = {name: kept for name, kept in (record.extensions or {}).items() if name not in RESERVED}
     unknown = {name: kept for name, kept in value.items() if name not in _FIELDS}
     if strange := [b for b in record.content if not _is_known(b)]:
         extensions["unknown_blocks"] = strange
@@ -228,9 +229,9 @@ def _fields(value: Mapping[str, Any], record: _Record, facts: Facts, stamp: Stam
         "uuid": uuid,
         "parent_uuid": parent,
         "at": utc(at),
-        "model": facts.model if about.model.name is None else about.model.name,
-        "stop_reason": facts.stop_reason if about.model.stop_reason is None else about.model.stop_reason,
-        "stop_sequence": facts.stop_sequence if about.model.stop_sequence is None else about.model.stop_sequence,
+        "model": facts.model if model.name is None else model.name,
+        "stop_reason": facts.stop_reason if model.stop_reason is None else model.stop_reason,
+        "stop_sequence": facts.stop_sequence if model.stop_sequence is None else model.stop_sequence,
         "usage": usage,
         "api_id": facts.api_id,
         "request_id": about.request_id,
@@ -238,7 +239,7 @@ def _fields(value: Mapping[str, Any], record: _Record, facts: Facts, stamp: Stam
         "git_branch": about.git_branch,
         "agent_version": about.agent_version,
         "user_type": about.user_type,
-        "is_meta": about.is_meta,
+        "is_meta": about.is_meta is True,
         "is_sidechain": facts.is_sidechain,
         "is_compaction": facts.is_compaction,
         "is_error": facts.is_error,

@@ -16,7 +16,7 @@ from msgspec import Struct, structs, to_builtins
 
 from agent_journal.exchange.moments import EPOCH, moment
 from agent_journal.exchange.ndjson_facts import OURS
-from agent_journal.exchange.sessiondata_check import problems, validate
+from agent_journal.exchange.sessiondata_check import VERSION, problems, validate
 from agent_journal.exchange.sessiondata_read import (
     BLOCKS,
     CONTINUES,
@@ -49,7 +49,6 @@ from agent_journal.session import (
 
 __all__ = ["PROVIDERS", "problems", "read", "validate", "written"]
 
-VERSION = "1.0"
 NAMES = {"claude": "Claude Code", "cursor": "Cursor CLI", "codex": "Codex CLI", "gemini": "Gemini CLI"}
 NOTHING_SAID = "(no text)"
 SLUG_CHARS = 50

@@ -12,6 +12,7 @@ from typing import Any
 from agent_journal.exchange import schemas
 from agent_journal.exchange.sessiondata_read import PROVIDERS
 
+VERSION = "1.0"
 _LOG = logging.getLogger("agent_journal")
 
 
@@ -32,6 +33,13 @@ def problems(value: Any, *, strict: bool = False) -> list[str]:
     except RecursionError:  # a complaint quotes the value
         against = ["the value: is nested too deeply"]
     return list(dict.fromkeys((*against, *_broken_rules(value))))
+
+
+def version_problem(value: Any) -> str:
+    version = _at(value, "schemaVersion")
+    if not isinstance(version, str) or version == VERSION:
+        return ""
+    return f"schemaVersion: {version} is not understood; this program reads {VERSION}"
 
 
 def _broken_rules(value: Any) -> Iterator[str]:
