@@ -10,7 +10,7 @@ from msgspec import Struct, structs
 from agent_journal.session import Block, Message, Session, Text, Thinking, ToolCall
 
 S = TypeVar("S", bound=Struct)
-_UNSAID = (None, False, "", (), {}, "unknown")  # as a file leaves what it does not tell
+_UNSAID: tuple[object, ...] = (None, False, "", (), {}, "unknown")  # as a file leaves what it does not tell
 
 
 def merged_message(old: Message, new: Message) -> Message:
