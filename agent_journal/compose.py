@@ -22,10 +22,15 @@ WEIGHTS = {"text": 1.0, "title": 1.1, "thinking": 0.5, "input": 0.5, "output": 0
 STEM_SHARE = 0.6  # a stem's weight beside the word as written
 TIE = 0.25  # how much a word's lesser places add to its best one
 WHOLE_PHRASE = 2.0  # all the words, side by side
+# What the whole query side by side is worth for being there at all, in a message of any length: so often its words'
+# rarity, for each pair of neighbours. Of a pasted error message the one that holds it is meant.
+PHRASE_PRESENT, MOST_PAIRS = 1.0, 6
 NEAR_PAIR = 0.35  # two neighbouring words of the query, close together
 NEAR_SLOP = 4
 HYPHENED_SHARE = 0.7  # a part of laptop-only
 PART_SHARE = 0.25  # a part of an identifier, where the whole was asked for
+RARE = 3.5  # a part in less than three of a hundred messages says enough alone: numpy>=1.2
+SHORT_HASHES = range(7, 13)  # git names a commit by as many characters as tell it apart
 FUZZY_SHARE = 0.7
 LONGEST_PATTERN, MOST_STARS = 150, 8
 PRESENT_POWER = 0.3  # how much the place matters for that
@@ -188,6 +193,10 @@ class _Composer:
             for place in self.places
             if len(every) > 1
         ]
+        if len(every) > 2:
+            worth = PHRASE_PRESENT * min(len(every) - 1, MOST_PAIRS) * sum(map(self._rarity_of, asked))
+            whole = [self._worth(place, _phrase(place, every), worth) for place in self.places]
+            bonus.append(Clause.disjunction_max_query(whole, 0.0))
         topical = [t for w in asked if w.text.lower() not in words.STOPWORDS for t in words.asked_words(w.text)]
         for pair in pairwise(topical):
             if pair[0] == pair[1]:
@@ -197,6 +206,12 @@ class _Composer:
                 bonus.append(Clause.boost_query(self._scoped(place, near), NEAR_PAIR * WEIGHTS[place]))
         return bonus
 
+    def _rarity_of(self, word: Word) -> float:
+        """Of its rarest part; 0 for a word that carries no topic."""
+        if word.text.lower() in words.STOPWORDS:
+            return 0.0
+        return max((self.rarity(part) for part in words.stems(words.bare(word.text)) if len(part) > 1), default=0.0)
+
     def _present(self, word: Word) -> Clause:
         """What a word adds by being there at all, however long the message: one that has them all comes before one
         that is short and repeats a single word."""
@@ -204,12 +219,14 @@ class _Composer:
         parts = [p for p in words.stems(text) if len(p) > 1]
         if words.is_hyphened(text) or not parts:
             return Clause.empty_query()
-        worth = PRESENT * max(map(self.rarity, parts))
+        worth = PRESENT * self._rarity_of(word)
         return Clause.disjunction_max_query([self._present_in(place, parts, worth) for place in self.places], 0.0)
 
     def _present_in(self, place: str, parts: Sequence[str], worth: float) -> Clause:
-        here = _all(self._scoped(place, Clause.term_query(SCHEMA, place + STEM, part)) for part in parts)
-        return Clause.const_score_query(here, worth * WEIGHTS[place] ** PRESENT_POWER)
+        return self._worth(place, _all(Clause.term_query(SCHEMA, place + STEM, part) for part in parts), worth)
+
+    def _worth(self, place: str, clause: Clause, worth: float) -> Clause:
+        return Clause.const_score_query(self._scoped(place, clause), worth * WEIGHTS[place] ** PRESENT_POWER)
 
     def word(self, word: Word) -> Clause:
         text = words.bare(word.text)
@@ -237,6 +254,9 @@ class _Composer:
             forms.append(self._parts(parts))
         else:
             forms += [self._stem(part) for part in parts]
+        if words.is_hash(token):
+            forms.append(self._each(lambda place: _prefix(place, [token])))
+            forms += [self._term(token[:length]) for length in SHORT_HASHES if length < len(token)]
         return Clause.disjunction_max_query(forms, TIE)
 
     def _identifier(self, text: str, tokens: list[str]) -> Clause:
@@ -257,9 +277,11 @@ class _Composer:
         return _any(forms)
 
     def _parts(self, parts: Sequence[str]) -> Clause:
-        """Two neighbours of an identifier's parts, anywhere: one part alone (py, use, src) stands in every message."""
-        pairs = [_all([self._stem(a), self._stem(b)]) for a, b in pairwise(parts)]
-        return Clause.boost_query(_any(pairs), PART_SHARE)
+        """Two neighbours of an identifier's parts, anywhere: one part alone (py, use, src) stands in every message unless
+        it is rare, and so do two numbers."""
+        pairs = [_all([self._stem(a), self._stem(b)]) for a, b in pairwise(parts) if not (a.isdigit() and b.isdigit())]
+        rare = [self._stem(part) for part in parts if not part.isdigit() and self.rarity(part) >= RARE]
+        return Clause.boost_query(_any([*pairs, *rare]), PART_SHARE)
 
     def phrase(self, text: str) -> Clause:
         tokens = words.asked_words(text)

@@ -54,7 +54,7 @@ class Vector:
     model: str = ""  # a name of `aj models list`; "" is the bundled one
     model_path: Path = Path("~/.chats/models")  # load() expands it
     threads: int = 0  # 0: one for each core
-    thinking: bool = False
+    thinking: bool = True
     tool_output: bool = False
     fallback: str = "hash"
 
@@ -183,7 +183,7 @@ _SETTINGS = (
         "Cores that embedding may use at once; 0 is all of them.",
         at_most=256,
     ),
-    Setting("index.vector.thinking", Kind.FLAG, "Embed what models thought, too."),
+    Setting("index.vector.thinking", Kind.FLAG, "Embed what models thought, too, where that is searchable at all."),
     Setting("index.vector.tool_output", Kind.FLAG, "Embed the beginning and end of what tools printed, too."),
     Setting(
         "index.vector.fallback",

@@ -18,7 +18,9 @@ MEANING = 15.0  # points of the word index for one deviation
 USUAL_PEAK = 4.0  # deviations of the nearest text, at which meaning counts in full
 LEAST_PEAK, MOST_PEAK = 0.3, 1.6
 USUAL_BEST = 80.0  # points of the best message, at which words count in full; more count for more
-FULL_COVER = 2.6  # best score over the rarity of what was asked; questions that share words are above, others below
+FULL_COVER = 3.0  # best score over the rarity of what was asked; questions that share words are above, others below
+COVER_POWER = 1.5  # words that hold half of it mislead more than half as often
+STRENGTH_POWER = 1.2  # near the strongest counts for more than in proportion
 
 # A message that holds all the words is worth at least so much of what the nearest one is worth by its meaning: who asks
 # for one word or two wants to see them, and a rare one in a tool's output scores few points.
@@ -29,7 +31,7 @@ HELD_MANY = 0.5
 def trust(best: float, rarity: float) -> float:
     """What words are worth, by the best score they reach."""
     cover = min(1.0, best / rarity / FULL_COVER) if rarity > 0 else 1.0
-    return cover * best / USUAL_BEST
+    return cover**COVER_POWER * best / USUAL_BEST
 
 
 def peak(strongest: float) -> float:
@@ -45,7 +47,8 @@ def fused(
     said, meant = trust(best, rarity), MEANING * peak(strongest) * familiar
     if held and best > 0:
         said = max(said, HELD.get(held, HELD_MANY) * meant * strongest / best)
-    return {m: said * words.get(m, 0.0) + meant * strengths.get(m, 0.0) for m in {**words, **strengths}}
+    near = {m: strongest * (x / strongest) ** STRENGTH_POWER for m, x in strengths.items() if x > 0}
+    return {m: said * words.get(m, 0.0) + meant * near.get(m, 0.0) for m in {**words, **strengths}}
 
 
 def holders_first(

@@ -69,7 +69,7 @@ class Hybrid:
         self.meaning = meaning
         self.embedder = embedder
         self.mode = mode
-        self.vector = embedder.embed_query(question(lookup))
+        self.vector = meaning.distinct(embedder.embed_query(question(lookup)))
 
     def page(self, page: Page, limit: int) -> Found:
         """The head of the answer is ranked by both kinds of evidence; below it, the word index goes on alone."""

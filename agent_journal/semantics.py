@@ -31,7 +31,8 @@ class Semantics(Struct, frozen=True):
 
 
 def embedded(config: Config) -> Embedded:
-    return Embedded(config.vector.thinking, config.vector.tool_output, config.index.exclude)
+    thinking = config.vector.thinking and config.index.thinking  # what is not searchable is not found by meaning either
+    return Embedded(thinking, config.vector.tool_output, config.index.exclude)
 
 
 def opened(store: Store, config: Config, folders: Sequence[Path]) -> Semantics:

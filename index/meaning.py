@@ -12,6 +12,7 @@ import os
 import shutil
 import zlib
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,11 @@ NOTHING = 0xFFFFFFFF  # the row of a message in which there is nothing to embed
 SAMPLE_ROWS = 4000  # rows whose cosines tell what is usual for a query
 MOST_COSINE = 1.01  # rounding included; anything else, and what is no number, is damage
 FEW_ROWS = 150  # left by a filter: what is usual is then told half by them, half by all
+# Of what all texts have in common, taken from a query: the general ones, near to everything, are then no longer near to
+# each question (Mu & Viswanath 2018). Of 181 real questions 155 then have their session in the first ten, not 154, 138
+# of them first, not 135; on LoCoMo nDCG@10 is .521, not .514. From .3 to .5 all is equal, 1 is worse.
+COMMON_SHARE = 0.4
+COMMON_ROWS = 1000  # enough for a mean; of fewer texts it is as much their subject as what texts have in common
 NEIGHBOUR_SHARE = 0.1  # of the better neighbour's strength: what is said around a message is part of what it means
 SILENT_SHARE = 0.7  # of that, for a message that has no words of its own: a tool call between two sentences
 
@@ -169,6 +175,19 @@ class Meaning:
         mask = np.zeros(self.vectors.count + 1, np.bool_)
         mask[np.minimum(self.places["row"][wanted], self.vectors.count)] = True
         return mask[:-1]
+
+    def distinct(self, query: Floats) -> Floats:
+        """What of a query tells texts apart."""
+        apart = query - COMMON_SHARE * self._common
+        return (apart / (float(np.sqrt(apart @ apart)) or 1.0)).astype(np.float32)
+
+    @cached_property
+    def _common(self) -> Floats:
+        """What all texts have in common: their mean, and the less of it the fewer they are."""
+        some = self.vectors.vectors[:: max(1, self.vectors.count // COMMON_ROWS)].astype(np.float32)
+        some = some[np.square(some).sum(axis=1) <= MOST_COSINE]  # a damaged row must not decide for all others
+        enough = self.vectors.count / (self.vectors.count + COMMON_ROWS)
+        return (enough * some.sum(axis=0) / max(len(some), 1)).astype(np.float32)
 
     def usual(self, query: Floats, mask: NDArray[np.bool_] | None) -> Usual:
         """Among what a filter leaves, and among everything the less that is: among a few, none stands out."""

@@ -60,6 +60,7 @@ def _pairs(run: re.Match[str]) -> str:
 
 
 _ENDING = re.compile(r"['’](?:s|t|re|ve|ll|d|m)$", re.IGNORECASE)
+_HASH = re.compile(r"(?=\D*\d)(?=\d*[a-f])[0-9a-f]{7,40}")
 _HYPHENED = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)+")
 
 
@@ -71,6 +72,11 @@ def bare(word: str) -> str:
 def is_hyphened(word: str) -> bool:
     """laptop-only, end-to-end: words of a language, not a name; any of them may stand alone."""
     return _HYPHENED.fullmatch(word) is not None
+
+
+def is_hash(word: str) -> bool:
+    """A commit's name, or the beginning of one."""
+    return _HASH.fullmatch(word) is not None
 
 
 def asked_words(text: str) -> list[str]:

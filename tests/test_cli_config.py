@@ -44,7 +44,7 @@ def test_show_marks_what_is_not_a_default(aj: Aj) -> None:
         'index.vector.model = ""',
         'index.vector.model_path = "~/.chats/models"',
         "index.vector.threads = 0",
-        "index.vector.thinking = false",
+        "index.vector.thinking = true",
         "index.vector.tool_output = false",
         'index.vector.fallback = "hash"',
         'search.default_mode = "hybrid"',

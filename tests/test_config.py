@@ -476,7 +476,7 @@ def test_dump_gives_effective_values_as_the_file_would(home: Path) -> None:
                 "model": "",
                 "model_path": f"{home}/.chats/models",
                 "threads": 0,
-                "thinking": False,
+                "thinking": True,
                 "tool_output": False,
                 "fallback": "hash",
             },

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from journals import Home, hits
 
 from agent_journal.errors import JournalUnwritable
-from agent_journal.index.meaning import NOTHING, PLACE, Embedded, Meaning, _Index
+from agent_journal.index.meaning import NOTHING, PLACE, Embedded, Meaning, State, _Index
 from agent_journal.index.sync import EmbeddingReport
+from agent_journal.index.vectors import Vectors
 
 FILES = ("vectors.bin", "places.bin")
 CUTS = (0, 1, 7, 100, 511, 512, 513, 1023, 1024, 1025, 1040, 1500)
@@ -147,6 +148,25 @@ def test_a_mask_without_any_row_finds_nothing(tiny: Home) -> None:
     none = np.zeros(meaning.vectors.count, np.bool_)
     messages, cosines = meaning.nearest(np.ones(8, np.float32), 5, none)
     assert (len(messages), len(cosines)) == (0, 0)
+
+
+def test_a_text_that_says_what_all_texts_say_is_not_the_nearest_to_every_question(tmp_path: Path) -> None:
+    vectors = Vectors.create(tmp_path, "m", 3, "f32")
+    usual, general, telling = [0.91, 0.41, 0.0], [1.0, 0.0, 0.0], [0.8, 0.0, 0.6]
+    rows = np.array([general, telling, *[usual] * 5000], np.float32)
+    vectors.append(np.arange(len(rows), dtype=np.uint64), rows)
+    vectors.commit()
+    meaning = Meaning(tmp_path, vectors, Embedded(), np.empty(0, PLACE), State("journal", "", 0))
+    query = np.array([0.95, 0.0, 0.31], np.float32)
+    assert vectors.search(query, 1)[0].tolist() == [0]
+    assert vectors.search(meaning.distinct(query), 1)[0].tolist() == [1]
+
+
+def test_without_any_vector_a_query_stays_as_it_is(tmp_path: Path) -> None:
+    meaning = Meaning(
+        tmp_path, Vectors.create(tmp_path, "m", 2, "f32"), Embedded(), np.empty(0, PLACE), State("", "", 0)
+    )
+    assert meaning.distinct(np.array([0.6, 0.8], np.float32)).tolist() == pytest.approx([0.6, 0.8])
 
 
 def test_a_message_that_is_not_there_has_no_strength(tiny: Home) -> None:

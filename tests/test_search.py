@@ -58,6 +58,31 @@ def test_the_exact_phrase_comes_before_the_same_words_scattered(journal: Journal
     assert found(journal, "connection pool exhausted")[0] == "the connection pool exhausted message came back"
 
 
+def test_a_pasted_error_line_is_found_in_the_long_output_that_holds_it(journal: Journal) -> None:
+    output = "step done without a word of it\n" * 300 + "fatal: not a git repository\n" + "and so on it went\n" * 300
+    said(journal, "fatal: git could not clone the repository", "is the git repository not a fatal git repository?")
+    session(journal, "out", assistant("a", tool_use("t1", command="make")), user("r", [tool_result("t1", output)]))
+    best = journal.search("fatal: not a git repository").matches[0]
+    assert (best.session.session.id, best.where) == ("out", "tool_result")
+
+
+def test_the_rare_part_of_an_identifier_is_asked_for_and_its_numbers_are_not(journal: Journal) -> None:
+    said(journal, "numpy goes into the requirements", *(f"step 1 of {n}, then 2, then 1 again" for n in range(2, 8)))
+    for number in range(60):
+        session(journal, f"f{number}", user(f"f{number}", f"the heron of day {number} waits"))
+    assert found(journal, "numpy>=1.2") == ["numpy goes into the requirements"]
+
+
+COMMIT = "0381a524da4c363a02ecd2ee720d8b641b187af9"
+
+
+@pytest.mark.parametrize("asked", ["0381a52", "0381a524da4c", COMMIT])
+@pytest.mark.parametrize("written", ["0381a52", COMMIT])
+def test_a_commit_is_found_by_any_length_of_its_name(journal: Journal, asked: str, written: str) -> None:
+    said(journal, f"reverted in {written}", "reverted in 0381b524", "the facade of 1234567 houses")
+    assert found(journal, asked) == [f"reverted in {written}"]
+
+
 def test_a_message_with_all_words_comes_before_a_short_one_that_repeats_one(journal: Journal) -> None:
     long = "we looked at the tokenizer first and then at the parser, where after much reading the bug turned out to be"
     said(journal, "bug", "a bug, a bug, a bug", long, "log a bug")
