@@ -277,8 +277,8 @@ class _Composer:
         return _any(forms)
 
     def _parts(self, parts: Sequence[str]) -> Clause:
-        """Two neighbours of an identifier's parts, anywhere: one part alone (py, use, src) stands in every message unless
-        it is rare, and so do two numbers."""
+        """Two neighbours of an identifier's parts, anywhere: one part alone (py, use, src) stands in every message
+        unless it is rare, and so do two numbers."""
         pairs = [_all([self._stem(a), self._stem(b)]) for a, b in pairwise(parts) if not (a.isdigit() and b.isdigit())]
         rare = [self._stem(part) for part in parts if not part.isdigit() and self.rarity(part) >= RARE]
         return Clause.boost_query(_any([*pairs, *rare]), PART_SHARE)
