@@ -434,12 +434,11 @@ class Journal:
     # --- the last search ---------------------------------------------------------------------------------
 
     def remember(self, answer: Answer) -> None:
-        """So that `aj show 3` opens hit 3. Of no consequence: a folder that cannot be written is not worth a word."""
-        if not answer.matches:
-            return
+        """So that `aj show 3` opens hit 3, and nothing after a search without hits. Of no consequence: a folder that
+        cannot be written is not worth a word."""
         hits = {str(m.rank): [m.session.session.key, m.message.ordinal] for m in answer.matches}
         try:
-            kept = self._remembered() if answer.matches[0].rank > 1 else {}
+            kept = self._remembered() if answer.matches and answer.matches[0].rank > 1 else {}
             file = self.folder / LAST
             if file.exists() and not file.is_file():  # a pipe would be waited for
                 return

@@ -358,6 +358,14 @@ def test_hits_of_the_last_search_are_remembered_by_rank(journal: Journal) -> Non
         journal.recall(9)
 
 
+def test_a_search_without_hits_leaves_none_of_the_search_before(journal: Journal) -> None:
+    said(journal, "needle")
+    journal.remember(journal.search("needle"))
+    journal.remember(journal.search("nothingofthekind"))
+    with pytest.raises(NoSuchSession, match="the last search has no hit 1"):
+        journal.recall(1)
+
+
 # --- what a careful reader found -------------------------------------------------------------------------
 
 
