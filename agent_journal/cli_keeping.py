@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -22,13 +23,16 @@ if TYPE_CHECKING:
     from agent_journal.search import Journal
 
 LISTED, NAMED = 20, 5
+ALL = -1  # no limit to SQLite
 
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 
 def forget(
     sessions: Annotated[list[str] | None, typer.Argument(metavar="[SESSION]...", show_default=False)] = None,
-    project: Annotated[str | None, typer.Option("--project", metavar="NAME", help="Sessions of this project.")] = None,
+    project: Annotated[
+        str | None, typer.Option("--project", metavar="NAME", help="Sessions of this project alone.")
+    ] = None,
     before: Annotated[
         str | None, typer.Option("--before", metavar="WHEN", help="Sessions that ended before then: 2026-03-01, 26w.")
     ] = None,
@@ -43,7 +47,8 @@ def forget(
 
     SESSION is an id, the beginning of one, a slug, or the number of a hit of the last search. Their sub-agents go with
     them. Nothing of them is left in the journal, its word index and its vectors, and they are not taken in again. The
-    agents' own files are not touched. With several conditions, sessions must fit all of them.
+    agents' own files are not touched. With several conditions, sessions must fit all of them. --project takes a whole
+    name, in which * stands for anything.
 
     \b
     Example:
@@ -60,12 +65,12 @@ def forget(
             raise typer.BadParameter("say what to forget: a session, --project or --before", param_hint="SESSION")
         plan = _planned(journal, sessions or [], project, before)
         if dry_run or not plan.sessions:
-            _put_plan(plan, [], json, done=False)
+            _put_plan(plan, _strangers(journal, project), json, done=False)
             return FOUND if plan.sessions else NOTHING
         if not yes:
             _check_can_ask("forget", json)
             _put_plan(plan, [], json, done=False)
-            if not _confirmed("Forget them for good?"):
+            if not _confirmed(f"Forget {_them(plan)} for good?"):
                 say(["nothing was forgotten"])
                 return NOTHING
         left = _forget(journal, plan)
@@ -89,13 +94,48 @@ def _whole(journal: Journal, name: str) -> str:
 
 
 def _project(name: str) -> Callable[[str], bool]:
-    """As project: in a query means it; there, only what is in the word index is asked."""
+    """The whole name, as `aj sessions` shows it; in a search a word of it will do, but this is for good."""
     import re
 
-    from agent_journal.compose import project_pattern
+    from agent_journal.render.clean import clean_line
 
-    pattern = re.compile(project_pattern(name), re.DOTALL)
-    return lambda project: bool(project) and pattern.fullmatch(project.lower()) is not None
+    pattern = re.compile(".*".join(map(re.escape, clean_line(name).lower().split("*"))))
+    return lambda project: bool(project) and pattern.fullmatch(clean_line(project).lower()) is not None
+
+
+def _strangers(journal: Journal, name: str | None) -> list[str]:
+    """That no project has this name, and which have one like it."""
+    if not name:
+        return []
+    import difflib
+
+    fits, sought = _project(name), name.lower().strip("*…")
+    counts = Counter(s.derived.project for s in journal.store.newest_sessions(ALL)[1] if s.derived.project)
+    if any(map(fits, counts)):
+        return []
+    spelled = difflib.get_close_matches(sought, map(str.lower, counts), LISTED)
+    near = Counter({p: count for p, count in counts.items() if sought in p.lower() or p.lower() in spelled})
+    return [f"no project is called {name}; " + (f"there are {_by_project(near)}" if near else "see `aj sessions`")]
+
+
+def _projects(plan: Plan) -> Counter[str]:
+    return Counter(session.derived.project for session in plan.sessions)
+
+
+def _by_project(counts: Counter[str]) -> str:
+    """web (12), web-admin (1): how many sessions each has."""
+    from agent_journal.render.clean import clean_line
+    from agent_journal.render.style import counted
+
+    first = sorted(counts.items(), key=lambda each: (-each[1], each[0].lower()))[:LISTED]
+    named = [f"{clean_line(project) or 'no project'} ({count:,})" for project, count in first]
+    rest = len(counts) - len(named)
+    return ", ".join([*named, *[f"and {counted(rest, 'more', 'more')}"] * bool(rest)])
+
+
+def _them(plan: Plan) -> str:
+    counts = _projects(plan)
+    return "them" if len(counts) < 2 else f"the sessions of {_by_project(counts)}"
 
 
 def _moment(text: str) -> datetime:
@@ -136,7 +176,7 @@ def _put_plan(plan: Plan, left: Sequence[str], json: bool, *, done: bool) -> Non
     from agent_journal.render.style import counted, look_at
 
     if not plan.sessions:
-        say(["no session fits"])
+        say(map(clean_line, left or ["no session fits"]))
         return
     count = f"{counted(len(plan.sessions), 'session')} with {counted(plan.messages, 'message')}"
     if done:
@@ -145,6 +185,7 @@ def _put_plan(plan: Plan, left: Sequence[str], json: bool, *, done: bool) -> Non
         put(session_list_lines(plan.sessions[:LISTED], look_at(sys.stdout)))
         put([f"… and {len(plan.sessions) - LISTED:,} more (--json lists all)"] * (len(plan.sessions) > LISTED))
         put([count])
+        put([f"projects: {_by_project(_projects(plan))}"] * (len(_projects(plan)) > 1))
         put(map(clean_line, _warnings(plan)))
     say(map(clean_line, left))
 

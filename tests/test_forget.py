@@ -240,7 +240,8 @@ def several(home: Home) -> Home:
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (["--project", "shop"], {"shop-old", "shop-new", "admin"}),
+        (["--project", "shop"], {"shop-old", "shop-new"}),
+        (["--project", "shop-ADMIN"], {"admin"}),
         (["--project", "shop*"], {"shop-old", "shop-new", "shopping", "admin"}),
         (["--before", "2025"], {"shop-old", "shopping"}),
         (["--before", "2024-01-01"], set()),
@@ -255,6 +256,31 @@ def test_conditions_are_met_together(several: Home, arguments: list[str], expect
     assert {each["id"] for each in json.loads(ran.stdout)["sessions"]} == expected
     assert (ran.returncode, ran.stderr) == (0 if expected else 1, "")
     assert len(keys(several)) == 4
+
+
+def test_a_word_of_a_project_is_not_its_name(several: Home) -> None:
+    for name, sentence in (
+        ("admin", "no project is called admin; there are Shop-Admin (1)"),
+        ("shopp", "no project is called shopp; there are shop (2), shopping (1)"),
+        ("soap", "no project is called soap; there are shop (2)"),
+        ("kitchen", "no project is called kitchen; see `aj sessions`"),
+    ):
+        ran = several.aj("forget", "--project", name, "--yes")
+        assert (ran.returncode, ran.stdout, ran.stderr) == (1, "", f"{sentence}\n")
+        ran = several.aj("forget", "--project", name, "--yes", "--json")
+        assert (ran.returncode, json.loads(ran.stdout)["notes"]) == (1, [sentence])
+    assert several.aj("forget", "--project", "shop", "--before", "2020", "--yes").stderr == "no session fits\n"
+    assert len(keys(several)) == 4
+
+
+def test_several_projects_are_named_before_they_go(several: Home) -> None:
+    ran = several.aj("forget", "--project", "shop*", "--dry-run")
+    assert "projects: shop (2), Shop-Admin (1), shopping (1)" in ran.stdout.splitlines()
+    code, errors = asked(several, b"n\n", "--project", "shop-*")
+    assert (code, errors) == (1, "Forget them for good? [y/N] nothing was forgotten\n")
+    code, errors = asked(several, b"n\n", "--before", "2025")
+    question = "Forget the sessions of shop (1), shopping (1) for good?"
+    assert (code, errors) == (1, f"{question} [y/N] nothing was forgotten\n")
 
 
 def test_a_hit_of_the_last_search_can_be_forgotten(several: Home) -> None:
@@ -303,10 +329,10 @@ def test_dry_run_says_what_goes_and_what_stays(two: Home) -> None:
     assert traces(two)
 
 
-def asked(home: Home, answer: bytes) -> tuple[int, str]:
+def asked(home: Home, answer: bytes, *arguments: str) -> tuple[int, str]:
     """`aj forget` on a terminal."""
     master, slave = pty.openpty()
-    process = home.start("forget", "secret", stdin=slave)
+    process = home.start("forget", *(arguments or ("secret",)), stdin=slave)
     os.close(slave)
     os.write(master, answer)
     _, errors = process.communicate(timeout=LONGEST)
