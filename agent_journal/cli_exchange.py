@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
@@ -56,7 +57,8 @@ def export(
     filters: Filters,
     everything: Annotated[bool, typer.Option("--all", help="Every session of the journal.")] = False,
     formats: Annotated[
-        list[Format] | None, typer.Option("--format", "-f", help="Repeatable; the setting export.default_format.")
+        list[Format] | None,
+        typer.Option("--format", "-f", help="Repeatable; else by name, else export.default_format."),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Short for --format ndjson.")] = False,
     source: Annotated[bool, typer.Option("--source", help="The agents' own files, as they are.")] = False,
@@ -94,6 +96,7 @@ def export(
     if not (names or everything) and found.is_empty:
         choice = "a session, a workspace, --query, a filter such as --project, or --all"
         raise typer.BadParameter(f"say what to export: {choice}")
+    settled = _formats(formats, output, json=json, source=source)
     with opened() as journal, shown_progress() as progress:
         chosen = [hit_or_name(journal, name) for name in names or ()]
         rows = exporting.chosen(journal, chosen, found, sort.value)
@@ -106,7 +109,7 @@ def export(
             subagents = len(exporting.chosen(journal, chosen, unfiltered)) - len(rows)
         settings = journal.config.export
         wanted = exporting.Wanted(
-            formats=_formats(formats, json=json, source=source, usual=settings.default_format, target=output),
+            formats=settled or (() if source else (settings.default_format,)),
             source=source,
             tools=settings.include_tool_calls if tools is None else tools,
             thinking=thinking,
@@ -128,15 +131,31 @@ def export(
 _BY_NAME = {".html": "html", ".md": "markdown", ".ndjson": "ndjson", ".jsonl": "ndjson", ".json": "sessiondata"}
 
 
-def _formats(
-    given: list[Format] | None, *, json: bool, source: bool, usual: str, target: str | None
-) -> tuple[str, ...]:
-    chosen = [f.value for f in given or ()] + ["ndjson"] * json
-    if not chosen and target:
-        chosen = [_BY_NAME[s] for s in Path(target.removesuffix(".gz")).suffixes[-1:] if s in _BY_NAME]
-    if not chosen and not source:
-        chosen = [usual]
-    return tuple(dict.fromkeys(chosen))
+def _formats(given: list[Format] | None, target: str | None, *, json: bool, source: bool) -> tuple[str, ...]:
+    """What was asked for or the target's name says; nothing where the setting is left to decide. Both must agree, or
+    a file's name would be a lie."""
+    chosen = tuple(dict.fromkeys([f.value for f in given or ()] + ["ndjson"] * json))
+    suffix = _suffix(target)
+    named = _BY_NAME.get(suffix)
+    if named and len(chosen) == 1 and named != chosen[0]:
+        says = f"the name of {target} says {named}, but {chosen[0]} is asked for"
+        raise typer.BadParameter(f"{says}: leave out one, or change it", param_hint="--output")
+    if suffix and not (named or chosen or source):
+        known = ", ".join(_BY_NAME)
+        says = f"no format has names in {suffix}; known are {known}"
+        raise typer.BadParameter(f"{says}: give --format too, or for a folder {target}/", param_hint="--output")
+    return chosen or ((named,) if named else ())
+
+
+def _suffix(target: str | None) -> str:
+    """Of a file that is to be written; "" of a folder."""
+    if target is None or target.endswith(("/", "\\")):
+        return ""
+    path = Path(target)
+    with suppress(OSError, RuntimeError):  # what is no place to write to is said where it is written
+        if path.expanduser().is_dir():
+            return ""
+    return Path(path.name.removesuffix(".gz")).suffix.lower()
 
 
 def _export_lines(done: Exported) -> Iterator[str]:

@@ -247,6 +247,39 @@ def test_one_session_goes_into_the_file_that_is_named_and_its_name_says_the_form
     assert "2 sessions do not fit into ~/cart.html: html is a file a session" in told(ran)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["-f", "markdown", "-o", "x.html"], "the name of x.html says html, but markdown is asked for"),
+        (["--json", "-o", "notes.md"], "the name of notes.md says markdown, but ndjson is asked for"),
+        (["--json", "-o", "all.json.gz"], "the name of all.json.gz says sessiondata, but ndjson is asked for"),
+        (
+            ["-o", "foo.xyz"],
+            "no format has names in .xyz; known are .html, .md, .ndjson, .jsonl, .json: "
+            "give --format too, or for a folder foo.xyz/",
+        ),
+    ],
+)
+def test_a_name_that_would_mislead_is_refused(aj: Aj, arguments: list[str], sentence: str) -> None:
+    before = names(aj.home)
+    ran = aj("export", CLAUDE, *arguments)
+    assert (ran.code, ran.out, names(aj.home)) == (2, "", before)
+    assert f"Invalid value for --output: {sentence}" in told(ran)
+
+
+def test_what_misleads_nobody_is_written(aj: Aj) -> None:
+    (aj.home / "there.d").mkdir()
+    for arguments, file in (
+        (["-f", "markdown", "-o", "cart.txt"], "cart.txt"),
+        (["-o", "CART.MD"], "CART.MD"),
+        (["--json", "-o", "cart.jsonl.gz"], "cart.jsonl.gz"),
+        (["-o", "there.d"], "there.d/*.html"),
+        (["-o", "new.d/"], "new.d/*.html"),
+    ):
+        assert aj("export", CLAUDE, *arguments).code == 0
+        assert len(list(aj.home.glob(file))) == 1
+
+
 def test_markdown_is_the_same_from_the_journal_and_from_its_ndjson(aj: Aj, tmp_path: Path) -> None:
     aj("export", "--all", "--json", "--no-redact", "-o", "all.ndjson")
     other = Aj(tmp_path / "other")
