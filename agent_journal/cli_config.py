@@ -132,7 +132,8 @@ def assign(
 ) -> int:
     """Change one setting in config.toml.
 
-    Comments and other keys stay as they are. A list is written a,b or as in TOML.
+    Comments and other keys stay as they are. A list is written a,b or as in TOML. What else is wrong in the file is
+    named, and does not hinder.
 
     \b
     Example:
@@ -142,34 +143,48 @@ def assign(
     from agent_journal.render.clean import clean_line
 
     before = _value_before(key)
-    after, loaded = _changed(key, value)
-    origin = config.origins(loaded).get(key, "")
+    after, loaded, problem = _changed(key, value)
+    origin = config.origins(loaded).get(key, "") if loaded else "file"
     if json:
         put_facts(key=key, before=before, after=after, origin=origin, path=str(_path()))
-        return FOUND
-    was = "" if before is None else f" (was {_shown(before)})"
-    put([f"{key} = {_shown(after)}{was} in {clean_line(str(_path()))}"])
-    if origin.startswith("environment"):
+    else:
+        was = "" if before is None else f" (was {_shown(before)})"
+        put([f"{key} = {_shown(after)}{was} in {clean_line(str(_path()))}"])
+    if origin.startswith("environment") and not json:
         say([f"aj: the {origin} is set and still wins over the file"])
+    say([f"aj: still wrong: {clean_line(problem)}"] * bool(problem))
     return FOUND
 
 
-def _changed(key: str, value: str) -> tuple[Value, Config]:
-    """The new value and what is then in force. A file that is wrong elsewhere is left as it was."""
+def _changed(key: str, value: str) -> tuple[Value, Config | None, str]:
+    """The new value and what is then in force, or what was wrong before and still is. A file that was good and would
+    be no more is left as it was."""
     from agent_journal import config, config_file
     from agent_journal.connectors.registry import SOURCE_KEYS
     from agent_journal.errors import BadConfig
 
     file = _path()
     before = file.read_bytes() if file.is_file() else None
+    was_good = not _problem()
     after = config.set_value(file, key, value, SOURCE_KEYS)
     try:
-        return after, settings()
-    except BadConfig:
+        return after, settings(), ""
+    except BadConfig as error:
+        if not was_good:
+            return after, None, error.message
         if before is not None:
             config_file.write(file, before)
-            settings()  # again, for the line numbers of the file as it is
         raise
+
+
+def _problem() -> str:
+    from agent_journal.errors import BadConfig
+
+    try:
+        settings()
+    except BadConfig as error:
+        return error.message
+    return ""
 
 
 def _value_before(key: str) -> Value | None:

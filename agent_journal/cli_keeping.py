@@ -58,7 +58,7 @@ def forget(
         if list_:
             return _put_forgotten(journal, json)
         if undo:
-            return _let_in(journal, _all_forgotten(journal) if everything else sessions or [], json)
+            return _let_all_in(journal, json) if everything else _let_in(journal, sessions or [], json)
         if everything:
             raise typer.BadParameter("goes with --undo only", param_hint="--all")
         if not (sessions or project or before):
@@ -230,10 +230,16 @@ def _let_in(journal: Journal, names: Sequence[str], json: bool) -> int:
     return FOUND
 
 
-def _all_forgotten(journal: Journal) -> list[str]:
+def _let_all_in(journal: Journal, json: bool) -> int:
     from agent_journal.index.forgotten import Forgotten
 
-    return [entry.key for entry in Forgotten(journal.store).entries()]
+    if keys := [entry.key for entry in Forgotten(journal.store).entries()]:
+        return _let_in(journal, keys, json)
+    if json:
+        put_facts(let_in=[])
+    else:
+        say(["nothing is forgotten"])
+    return NOTHING
 
 
 def _put_forgotten(journal: Journal, json: bool) -> int:

@@ -30,9 +30,14 @@ from agent_journal.config_keys import (
 )
 from agent_journal.errors import BadConfig
 
+_HOW_HOME = f"to set one: aj config set {HOMES}.NAME PATH"
+
 
 def get_value(config: Config, key: str) -> Value:
     """The effective value of a dotted key; paths as text."""
+    if key == HOMES:
+        named = ", ".join(f"{HOMES}.{label}" for label in config.homes)
+        raise BadConfig(f"{HOMES} is a table; its keys are {named}" if named else f"no other home is set; {_HOW_HOME}")
     setting = _setting(key, config.storage.sources)
     if setting.key not in {s.key for s in _settings(config)}:
         raise BadConfig(f"no {setting.key} is set; the homes are {', '.join(('local', *config.homes))}")
@@ -84,6 +89,8 @@ def _setting(key: str, agents: Iterable[str]) -> Setting:
     found = settings.get(OLD_NAMES.get(key, key)) or home_setting(key)
     if found is not None:
         return found
+    if key == HOMES:
+        raise BadConfig(f"{HOMES} is a table, and each of its keys is a name of yours; {_HOW_HOME}")
     if key in TABLES:
         inside = ", ".join(k for k in settings if k.rpartition(".")[0] == key)
         raise BadConfig(f"{key} is a table; its keys are {inside}")

@@ -126,12 +126,34 @@ def test_wrong_key_or_value_is_named_and_nothing_is_written(aj: Aj, arguments: l
 def test_broken_file_is_named_with_its_line_and_left_alone(aj: Aj) -> None:
     config_file(aj).parent.mkdir()
     config_file(aj).write_text("[search]\nmax_result = 5\n")
-    for arguments in (["search", "x"], ["config", "set", "search.clip_chars", "100"], ["config", "show"]):
+    for arguments in (["search", "x"], ["config", "get", "search.clip_chars"], ["config", "show"]):
         ran = aj(*arguments)
         said = " ".join(ran.err.split())
         assert (ran.code, ran.out) == (2, "")
         assert f"{FILE}, line 2: unknown key search.max_result; did you mean search.max_results?" in said
     assert config_file(aj).read_text() == "[search]\nmax_result = 5\n"
+
+
+def test_a_file_that_is_wrong_elsewhere_can_be_mended_key_by_key(aj: Aj) -> None:
+    config_file(aj).parent.mkdir()
+    config_file(aj).write_text('[search]\nmax_result = 5\nclip_chars = "few"\n')
+    unknown = f"{FILE}, line 2: unknown key search.max_result; did you mean search.max_results?"
+    ran = aj("config", "set", "search.clip_chars", "100")
+    assert (ran.code, ran.out) == (0, f"search.clip_chars = 100 in {FILE}\n")
+    assert ran.err == f"aj: still wrong: {unknown}\n"
+    assert config_file(aj).read_text() == "[search]\nmax_result = 5\nclip_chars = 100\n"
+    ran = aj("config", "set", "search.max_result", "7")
+    assert (ran.code, ran.out, "unknown key search.max_result" in ran.err) == (2, "", True)
+
+
+def test_a_table_without_keys_says_how_to_get_one(aj: Aj) -> None:
+    how = "to set one: aj config set homes.NAME PATH"
+    assert aj("config", "get", "homes").err == f"aj: no other home is set; {how}\n"
+    assert " ".join(aj("config", "set", "homes", "x").err.split()) == (
+        f"aj: homes is a table, and each of its keys is a name of yours; {how}"
+    )
+    aj("config", "set", "homes.laptop", "/mnt/c")
+    assert aj("config", "get", "homes").err == "aj: homes is a table; its keys are homes.laptop\n"
 
 
 def editor(script: Path, body: str) -> str:

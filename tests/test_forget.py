@@ -314,6 +314,12 @@ def test_wrong_use_is_a_sentence_and_changes_nothing(several: Home, arguments: l
     assert len(keys(several)) == 4
 
 
+def test_there_may_be_nothing_to_let_in(several: Home) -> None:
+    ran = several.aj("forget", "--undo", "--all")
+    assert (ran.returncode, ran.stdout, ran.stderr) == (1, "", "nothing is forgotten\n")
+    assert json.loads(several.aj("forget", "--undo", "--all", "--json").stdout)["let_in"] == []
+
+
 def test_dry_run_says_what_goes_and_what_stays(two: Home) -> None:
     path = two.claude_path("secret")
     ran = two.aj("forget", "secret", "--dry-run")
