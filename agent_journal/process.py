@@ -38,14 +38,14 @@ def run(argv: Sequence[str] | None = None) -> int:
         _discard_output()
         return FOUND
     except KeyboardInterrupt:
-        return _fail(arguments, "interrupted", "interrupted", code=INTERRUPTED)
+        return _interrupted(arguments)
     except click.UsageError as error:
         if type(error).__name__ == "NoArgsIsHelpError":  # a group without its command; click < 8.2 has no such error
             sys.stdout.write(f"{error.format_message()}\n")
             return FOUND
         return _fail(arguments, "usage", error.format_message(), _usage_hint(error, arguments))
     except click.Abort:
-        return _fail(arguments, "interrupted", "interrupted", code=INTERRUPTED)
+        return _interrupted(arguments)
     except JournalError as error:
         return _fail(arguments, error.kind, error.message, error.hint)
     except OSError as error:
@@ -96,6 +96,11 @@ def _usage_hint(error: click.UsageError, arguments: list[str]) -> str:
     if mistaken and path in ("aj", "aj search", "aj sessions") and "--" not in arguments:
         return DASH_HINT
     return f"See {path} --help"
+
+
+def _interrupted(arguments: Sequence[str]) -> int:
+    hint = "what is done is kept; `aj reindex` goes on" if "reindex" in arguments[:1] else ""
+    return _fail(arguments, "interrupted", "interrupted", hint, INTERRUPTED)
 
 
 def _fail(arguments: Sequence[str], kind: str, message: str, hint: str = "", code: int = FAILED) -> int:
