@@ -144,7 +144,7 @@ def search(
 @app.command()
 def reindex(
     full: Annotated[bool, typer.Option("--full", help="Read every file again, changed or not.")] = False,
-    agent: Annotated[str | None, typer.Option("--agent", metavar="AGENT", help="Only this agent.")] = None,
+    agent: Annotated[str | None, typer.Option("--agent", metavar="AGENT", help="Read only this agent's files.")] = None,
     no_vectors: Annotated[bool, typer.Option("--no-vectors", help="Words only: embed nothing.")] = False,
     budget: Annotated[
         str | None, typer.Option("--budget", metavar="TIME", help="Embed no longer than this: 90s, 5m, 2h.")
@@ -154,7 +154,8 @@ def reindex(
     """Take in what the agents wrote since the last time.
 
     Sessions whose files are gone stay in the journal. Search by words is complete first; then texts are embedded for
-    search by meaning, newest first. That may be broken off at any moment and goes on the next time.
+    search by meaning, newest first, whichever agent they are of. That may be broken off at any moment and goes on the
+    next time.
 
     \b
     Example:
@@ -281,7 +282,8 @@ def resume(
 ) -> int:
     """Continue a session in its own agent, in its own folder.
 
-    SESSION is an id, the beginning of one, a slug, or the number of a hit of the last search.
+    SESSION is an id, the beginning of one, a slug, or the number of a hit of the last search. Aider cannot be told
+    which of its sessions to go on with: it restores the chat history of the folder, all of it.
 
     \b
     Example:

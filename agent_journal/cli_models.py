@@ -44,7 +44,8 @@ def _members(value: Struct) -> dict[str, object]:
 def listing(json: Json = False) -> int:
     """List the models: bundled, added, and found in index.vector.model_path.
 
-    The one in use is marked *. Models that cannot be used are listed with the reason.
+    The one in use is marked *. Models that cannot be used are listed with the reason. A known model is one that is not
+    on this machine; docs/models.md says how to get it.
 
     \b
     Example:
@@ -67,6 +68,7 @@ def _entry_line(entry: Entry, width: int) -> str:
 
     head = f"{'*' if entry.in_use else ' '} {clean_line(entry.name):<{width}}  {entry.origin.replace('_', ' '):<10}"
     facts = [entry.problem] if entry.problem else [f"{entry.dimensions} dimensions", f"{entry.tokens} tokens"]
+    facts += ["not on this machine"] if entry.origin == "known" else []
     facts += [sized(entry.bytes)] if entry.bytes else []
     facts += [entry.licence] if entry.licence else []
     facts += [entry.folder] if entry.origin in ("installed", "model_path") else []

@@ -61,7 +61,8 @@ def test_bundled_model_is_listed_first_and_in_use(aj: Aj) -> None:
 def test_known_model_that_is_not_here_is_listed_as_such(aj: Aj) -> None:
     lines = squeezed(aj("models", "list").lines)
     assert lines[-len(KNOWN) :] == [
-        f"{card.name} known {card.dimensions} dimensions, {card.tokens} tokens, {card.licence}" for card in KNOWN
+        f"{card.name} known {card.dimensions} dimensions, {card.tokens} tokens, not on this machine, {card.licence}"
+        for card in KNOWN
     ]
 
 
