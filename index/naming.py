@@ -50,7 +50,7 @@ def _beginning(store: Store, name: str) -> Sequence[Sequence[object]]:
 
 
 def handle(store: Store, session: Session) -> str:
-    """A beginning of its id, else its key."""
+    """A beginning of its id, else its key. An id with a space is a time, and cut short looks like a broken one."""
     ((below, same, above),) = store.rows(
         "SELECT (SELECT max(native_id) FROM session WHERE native_id < ?1), "
         "(SELECT count(*) FROM session WHERE native_id = ?1), "
@@ -59,6 +59,8 @@ def handle(store: Store, session: Session) -> str:
     )
     if same != 1:
         return session.key
+    if " " in session.id:
+        return session.id
     needed = max([LEAST_HANDLE, *(_shared(session.id, str(other)) + 1 for other in (below, above) if other)])
     while needed < len(session.id) and _ENDS_LIKE_A_MESSAGE.search(session.id[:needed]):
         needed += 1

@@ -37,7 +37,7 @@ def test_the_name_of_a_hit_opens_the_hit(tmp_path: Path) -> None:
     aj = Aj(tmp_path)
     aj("reindex")
     for words, name in (
-        ('"answer 8 at 14"', "2026-06-09 14:16"),
+        ('"answer 8 at 14"', "2026-06-09 14:16:00:16"),
         ("reply", "s-12345678:2"),
         ("seen", "s-12345678:2b:2"),
     ):
@@ -45,6 +45,15 @@ def test_the_name_of_a_hit_opens_the_hit(tmp_path: Path) -> None:
         shown = aj("show", name, "-C", "0", "--json").object["messages"]
         assert name in aj("search", words, "--mode", "lexical").out
         assert [m["text"] for m in shown] == [hit["message"]["text"]]
+
+
+def test_an_id_with_a_space_is_shown_whole_and_may_be_typed_in_part(tmp_path: Path) -> None:
+    aider(tmp_path)
+    aj = Aj(tmp_path)
+    aj("reindex")
+    assert [line[:21] for line in aj("sessions").lines[::2]] == ["2026-06-09 14:16:00  ", "2026-06-09 13:05:00  "]
+    typed = [aj("show", name, "-C", "0", "--json").object for name in ("2026-06-09 14:16", "2026-06-09 14:16:00:16")]
+    assert typed[0]["messages"] == typed[1]["messages"]
 
 
 def test_a_whole_id_is_never_taken_for_a_message_of_another_session(tmp_path: Path) -> None:
