@@ -66,18 +66,23 @@ def _run(arguments: list[str]) -> int:
     assert isinstance(command, click.Group)
     if "_AJ_COMPLETE" in os.environ:
         return int(command.main(prog_name="aj", standalone_mode=False) or FOUND)
+    meant = as_search(arguments, command)
+    if meant == ["search", *arguments] and not _for_machines(arguments):
+        sys.stderr.write(_slip_notice(arguments, command))
     # Not command.main(): that has its own ideas about closed pipes and interrupts.
     try:
-        with command.make_context("aj", as_search(arguments, command)) as context:
+        with command.make_context("aj", meant) as context:
             return int(command.invoke(context) or FOUND)
     except click.exceptions.Exit as ended:
         return int(ended.exit_code)
 
 
 def as_search(arguments: list[str], command: click.Group) -> list[str]:
-    """`aj words…` searches, unless the first word is a command's name."""
+    """`aj words…` searches, unless the first word is a command's name; `aj help` is `aj --help`."""
     if not arguments:
         return ["--help"]
+    if arguments[0] == "help" and (len(arguments) == 1 or arguments[1:] in [[name] for name in command.commands]):
+        return [*arguments[1:], "--help"]
     own = {"-h", "--help", *(name for parameter in command.params for name in parameter.opts)}
     if arguments[0] in own:
         return arguments
@@ -85,6 +90,23 @@ def as_search(arguments: list[str], command: click.Group) -> list[str]:
     if first is None or first in command.commands:
         return arguments
     return ["search", *arguments]
+
+
+def _slip_notice(arguments: list[str], command: click.Group) -> str:
+    """For a search that may have been meant for a command: its first word is nearly that command's name."""
+    first = next((a for a in arguments if a == "--" or not a.startswith("-")), "")
+    meant = next((name for name in command.commands if _is_one_slip(first, name)), None)
+    return f"aj: searching for these words; did you mean aj {meant}?\n" if meant else ""
+
+
+def _is_one_slip(word: str, name: str) -> bool:
+    """Whether one letter too many, too few or another, or two letters exchanged, lie between them."""
+    if len(word) != len(name):
+        short, long = sorted((word, name), key=len)
+        return any(long[:place] + long[place + 1 :] == short for place in range(len(long)))
+    unlike = [place for place, (a, b) in enumerate(zip(word, name, strict=True)) if a != b]
+    exchanged = len(unlike) == 2 and unlike[1] == unlike[0] + 1 and sorted(word) == sorted(name)
+    return len(unlike) == 1 or exchanged
 
 
 def _usage_hint(error: click.UsageError, arguments: list[str]) -> str:

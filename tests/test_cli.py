@@ -69,6 +69,27 @@ def test_search_prints_the_match_its_context_and_how_to_resume(aj: Aj) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("typed", "meant"), [("serch", "search"), ("exprot", "export"), ("sessionss", "sessions"), ("shaw", "show")]
+)
+def test_a_slip_in_a_commands_name_is_searched_for_and_said(aj: Aj, typed: str, meant: str) -> None:
+    ran = aj(typed, "survive")
+    assert (ran.code, ran.lines) == (0, aj("search", typed, "survive").lines)
+    assert ran.err.splitlines()[0] == f"aj: searching for these words; did you mean aj {meant}?"
+    assert aj(typed, "survive", "--ndjson").err.startswith("{")
+
+
+def test_words_that_are_no_slip_are_searched_for_in_silence(aj: Aj) -> None:
+    for words in (["survive"], ["search", "serch", "survive"], ["shaws", "survive"], ["--", "serch", "survive"]):
+        assert "did you mean" not in aj(*words).err
+
+
+def test_help_is_a_word_for_it(aj: Aj) -> None:
+    assert aj("help") == aj("--help")
+    assert aj("help", "search") == aj("search", "--help")
+    assert aj("help", "survive").code == 0
+
+
 def test_a_session_introduces_itself_once_on_a_page(aj: Aj) -> None:
     ran = aj("quotes", "--sort", "recent", "--context", "0", "--limit", "2")
     assert ran.code == 0
@@ -178,8 +199,16 @@ def test_a_programs_search_does_not_change_what_show_3_means(aj: Aj) -> None:
     aj("quotes")
     before = aj("show", "1").out
     assert aj("cart", "--json").code == aj("cart", "--ndjson").code == 0
-    assert aj("zebra").code == 1
+    assert aj("zebra", "--json").code == 1
     assert aj("show", "1").out == before
+
+
+def test_after_a_search_without_hits_there_is_no_hit_1(aj: Aj) -> None:
+    aj("quotes")
+    assert aj("zebra").code == 1
+    for command in (["show", "1"], ["resume", "1", "--print"], ["forget", "1", "--yes"]):
+        ran = aj(*command)
+        assert (ran.code, ran.out, ran.err.splitlines()[0]) == (2, "", "aj: the last search has no hit 1")
 
 
 def test_here_finds_only_what_was_done_below_the_current_folder(tmp_path: Path) -> None:
