@@ -11,11 +11,14 @@ from datetime import UTC, datetime, timedelta, tzinfo
 
 from agent_journal.errors import BadConfig, BadQuery
 
-ACCEPTED = "use a date (2026-03-01, 2026-03, 2026-03-01T14:30), or 5h, 3d, 2w, today, yesterday"
+ACCEPTED = (
+    "use a date (2026-03-01, 2026-03, 2026-03-01T14:30), or 5h, 3d, 2w, 1y, today, yesterday, last-week, last-month"
+)
 
 _CALENDAR = re.compile(r"(\d{4})(?:-(\d{1,2}))?(?:-(\d{1,2}))?", re.ASCII)
-_AGO = re.compile(r"(\d{1,6})([hdw])", re.ASCII)
+_AGO = re.compile(r"(\d{1,6})([hdwy])", re.ASCII)
 _NAMED = {"today": 0, "yesterday": 1}  # days back
+_LAST = re.compile(r"last[ _-]?(week|month|year)")
 
 
 class SystemZone(tzinfo):
@@ -56,7 +59,7 @@ def in_local_time(at: datetime) -> datetime:
 def moment(text: str, now: datetime, end: bool) -> datetime:
     """The moment a date word means. What names no zone is read in that of `now`, which must have one.
 
-    A day, month or year is its first moment, or with `end` the first moment after it.
+    A day, week, month or year is its first moment, or with `end` the first moment after it.
     """
     word = text.strip().lower()
     try:
@@ -65,8 +68,9 @@ def moment(text: str, now: datetime, end: bool) -> datetime:
         elif match := _AGO.fullmatch(word):
             found = _ago(int(match[1]), match[2], now)
         elif word in _NAMED:
-            midnight = now.replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
-            found = midnight - timedelta(days=_NAMED[word] - end)
+            found = _midnight(now) - timedelta(days=_NAMED[word] - end)
+        elif match := _LAST.fullmatch(word):
+            found = _last(match[1], _midnight(now), end)
         else:
             found = _instant(word, now.tzinfo)
         return found.astimezone(UTC)
@@ -91,7 +95,30 @@ def _ago(count: int, unit: str, now: datetime) -> datetime:
     """Hours are counted as they pass, days by the clock on the wall: 3d ago is the same time of day."""
     if unit == "h":
         return now.astimezone(UTC) - timedelta(hours=count)
+    if unit == "y":
+        return _years_before(now, count)
     return now - timedelta(days=count * (7 if unit == "w" else 1))
+
+
+def _years_before(now: datetime, count: int) -> datetime:
+    try:
+        return now.replace(year=now.year - count)
+    except ValueError:  # the 29th of February, or before the year 1: refused again
+        return now.replace(year=now.year - count, day=28)
+
+
+def _midnight(now: datetime) -> datetime:
+    return now.replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
+
+
+def _last(unit: str, today: datetime, end: bool) -> datetime:
+    """The one before this: weeks begin on Monday."""
+    if unit == "week":
+        return today - timedelta(days=today.weekday() + 7 * (not end))
+    if unit == "year":
+        return today.replace(year=today.year - (not end), month=1, day=1)
+    this = today.replace(day=1)
+    return this if end else (this - timedelta(days=1)).replace(day=1)
 
 
 def _instant(word: str, zone: tzinfo | None) -> datetime:

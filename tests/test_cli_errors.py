@@ -49,7 +49,7 @@ def aj(tmp_path_factory: pytest.TempPathFactory) -> Aj:
             ["quotes", "since:3x"],
             [
                 "aj: since:3x — use a date (2026-03-01, 2026-03, 2026-03-01T14:30), or 5h, 3d,",
-                "2w, today, yesterday",
+                "2w, 1y, today, yesterday, last-week, last-month",
                 "quotes since:3x",
                 "       ^^^^^^^^",
             ],

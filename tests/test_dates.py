@@ -44,6 +44,11 @@ def berlin() -> Iterator[None]:
         ("5h", "2026-03-12T02:30", "2026-03-12T02:30"),
         ("3d", "2026-03-09T07:30", "2026-03-09T07:30"),
         ("2W", "2026-02-26T07:30", "2026-02-26T07:30"),
+        ("1y", "2025-03-12T07:30", "2025-03-12T07:30"),
+        ("last-week", "2026-03-01T22:00", "2026-03-08T22:00"),
+        ("lastweek", "2026-03-01T22:00", "2026-03-08T22:00"),
+        ("Last Month", "2026-01-31T22:00", "2026-02-28T22:00"),
+        ("last_year", "2024-12-31T22:00", "2025-12-31T22:00"),
         ("0d", "2026-03-12T07:30", "2026-03-12T07:30"),
         ("2026-03-01T14:30", "2026-03-01T12:30", "2026-03-01T12:30"),
         ("2026-03-01 14:30:15", "2026-03-01T12:30:15", "2026-03-01T12:30:15"),
@@ -59,7 +64,7 @@ def test_dates_are_read_in_the_zone_of_now(word: str, start: str, end: str) -> N
 @pytest.mark.parametrize(
     "word",
     [
-        *("", "3x", "d", "-3d", "3 d", "٣d", "999999w", "tomorrow", "12:30", "26-03-01", "20260301", "0000"),
+        *("", "3x", "d", "-3d", "3 d", "٣d", "999999w", "tomorrow", "9999y", "last-day", "12:30", "26-03-01", "20260301", "0000"),
         *(
             "2026-13",
             "2026-00-01",
@@ -74,6 +79,14 @@ def test_what_is_no_date_is_refused_with_what_is(word: str) -> None:
     with pytest.raises(BadQuery) as caught:
         moment(word, NOW, end=False)
     assert caught.value.message == ACCEPTED
+
+
+def test_a_year_before_a_leap_day_is_the_day_before_march() -> None:
+    leap_day = datetime(2024, 2, 29, 9, 30, tzinfo=UTC)
+    assert [moment(word, leap_day, end=False) for word in ("1y", "4y")] == [
+        datetime(2023, 2, 28, 9, 30, tzinfo=UTC),
+        datetime(2020, 2, 29, 9, 30, tzinfo=UTC),
+    ]
 
 
 def test_the_end_of_the_last_year_is_refused_not_a_crash() -> None:
