@@ -106,7 +106,7 @@ def search(
       aj search "connection refused" --agent claude-code --since 2w
     """
     query = asked(words, filters)
-    if not query.text.strip() and not any(True for _ in filters):
+    if query.is_empty:
         raise typer.BadParameter("say what to search for: words, or a filter such as --agent", param_hint="QUERY")
     redactor = redacting(redact, machine=json or ndjson)
     with opened() as journal, shown_progress() as progress:

@@ -46,6 +46,38 @@ def aj(tmp_path_factory: pytest.TempPathFactory) -> Aj:
             ],
         ),
         (
+            ["search", ""],
+            [
+                "aj: Invalid value for QUERY: say what to search for: words, or a filter such as",
+                "--agent",
+                "See aj search --help",
+            ],
+        ),
+        (
+            ["search", "*"],
+            [
+                "aj: Invalid value for QUERY: say what to search for: words, or a filter such as",
+                "--agent",
+                "See aj search --help",
+            ],
+        ),
+        (
+            ["search", "( )"],
+            [
+                "aj: Invalid value for QUERY: say what to search for: words, or a filter such as",
+                "--agent",
+                "See aj search --help",
+            ],
+        ),
+        (
+            ["search", '""'],
+            [
+                "aj: Invalid value for QUERY: say what to search for: words, or a filter such as",
+                "--agent",
+                "See aj search --help",
+            ],
+        ),
+        (
             ["quotes", "since:3x"],
             [
                 "aj: since:3x — use a date (2026-03-01, 2026-03, 2026-03-01T14:30), or 5h, 3d,",

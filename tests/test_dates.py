@@ -64,7 +64,22 @@ def test_dates_are_read_in_the_zone_of_now(word: str, start: str, end: str) -> N
 @pytest.mark.parametrize(
     "word",
     [
-        *("", "3x", "d", "-3d", "3 d", "٣d", "999999w", "tomorrow", "9999y", "last-day", "12:30", "26-03-01", "20260301", "0000"),
+        *(
+            "",
+            "3x",
+            "d",
+            "-3d",
+            "3 d",
+            "٣d",
+            "999999w",
+            "tomorrow",
+            "9999y",
+            "last-day",
+            "12:30",
+            "26-03-01",
+            "20260301",
+            "0000",
+        ),
         *(
             "2026-13",
             "2026-00-01",

@@ -137,9 +137,7 @@ def test_query_text_is_composed_and_holds_no_lone_surrogates() -> None:
     assert (found.text, found.root) == ("résumé \ufffd", group(Word("résumé"), Word("\ufffd")))
 
 
-DATES = (
-    "use a date (2026-03-01, 2026-03, 2026-03-01T14:30), or 5h, 3d, 2w, 1y, today, yesterday, last-week, last-month"
-)
+DATES = "use a date (2026-03-01, 2026-03, 2026-03-01T14:30), or 5h, 3d, 2w, 1y, today, yesterday, last-week, last-month"
 TOO_LONG = "the query is longer than 10,000 characters — keep the words that matter"
 QUOTE_IT = "to search for it as text, put it in quotes"
 
