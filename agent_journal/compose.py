@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 
 import tantivy
@@ -55,8 +55,7 @@ class Resolver(Struct, frozen=True):
 
     sessions_named: Callable[[str], list[int]]
     sessions_gone: Callable[[], list[int]]
-    agent: Callable[[str], str | None]
-    agents: Sequence[str]
+    agents: Mapping[str, str]  # agent of each name that people may type
     folders: Callable[[str], Sequence[str]]  # absolute paths that a typed one means
 
 
@@ -318,9 +317,9 @@ class _Composer:
         return _matching(item.field, item.value.lower())
 
     def _by_agent(self, item: Filter) -> Clause:
-        agent = self.resolver.agent(item.value.lower())
+        agent = self.resolver.agents.get(item.value.lower())
         if agent is None:
-            raise BadQuery(f"agent:{item.value} — known agents: {', '.join(self.resolver.agents)}")
+            raise _unknown_agent(item.value, self.resolver.agents)
         return Clause.term_query(SCHEMA, "agent", agent)
 
     def _by_project(self, item: Filter) -> Clause:
@@ -367,6 +366,20 @@ class _Composer:
         return Clause.range_query(SCHEMA, "at", tantivy.FieldType.Integer, upper_bound=bound, include_upper=False)
 
 
+def _unknown_agent(name: str, agents: Mapping[str, str]) -> BadQuery:
+    import difflib  # here: nearly every query names an agent that is known
+
+    near = difflib.get_close_matches(name.lower(), agents, 1)
+    guess = f"did you mean agent:{near[0]}? " if near else ""
+    # A name of the settings such as claude_code, which differs in a sign alone, is accepted and not worth a word.
+    others = {
+        agent: [n for n, of in agents.items() if of == agent and n.replace("_", "-") != agent]
+        for agent in sorted(set(agents.values()))
+    }
+    known = ", ".join(f"{agent} ({', '.join(names)})" if names else agent for agent, names in others.items())
+    return BadQuery(f"agent:{name} — {guess}known agents: {known}")
+
+
 def _matching(field: str, value: str) -> Clause:
     if "*" not in value:
         return Clause.term_query(SCHEMA, field, value)
@@ -401,7 +414,7 @@ def may_hold(node: Node | None, facts: Session, project: str, resolver: Resolver
 def _is_of(item: Filter, facts: Session, project: str, resolver: Resolver) -> bool:
     """As the fields of the word index have it."""
     if item.field == "agent":
-        return resolver.agent(item.value.lower()) == facts.agent
+        return resolver.agents.get(item.value.lower()) == facts.agent
     if item.field == "home":
         return re.fullmatch(_starred(item.value.lower()), facts.origin.home) is not None
     return re.fullmatch(project_pattern(item.value), project.lower()) is not None

@@ -44,9 +44,7 @@ class Lookup:
         self.searcher = lexical.searcher()
         self._named: dict[str, frozenset[int]] = {}
         self.places = compose.places_of(query)
-        self.resolver = compose.Resolver(
-            lambda name: [store.find(name).row], store.gone_sessions, agents.get, sorted(set(agents.values())), _folders
-        )
+        self.resolver = compose.Resolver(lambda name: [store.find(name).row], store.gone_sessions, agents, _folders)
         self.clause = compose.composed(query, self.resolver, self.rarity)
 
     def rarity(self, stem: str) -> float:

@@ -335,8 +335,20 @@ def test_a_session_is_named_by_key_id_prefix_or_slug(journal: Journal) -> None:
 
 def test_an_unknown_agent_is_refused_with_the_known_ones(journal: Journal) -> None:
     said(journal, "x")
-    with pytest.raises(BadQuery, match=r"agent:emacs — known agents: aider, claude-code, codex, "):
+    with pytest.raises(BadQuery) as caught:
         journal.search("agent:emacs x")
+    assert caught.value.message == (
+        "agent:emacs — known agents: aider, claude-code (claude), codex (codex-cli), copilot-cli (copilot), "
+        "cursor-cli (cursor, cursor-agent), cursor-ide (cursor-editor), gemini (gemini-cli), kilo, opencode, "
+        "qwen (qwen-code), specstory"
+    )
+
+
+@pytest.mark.parametrize(("typed", "meant"), [("cluade", "claude"), ("Codx", "codex"), ("coplot", "copilot")])
+def test_an_agent_that_is_misspelt_is_refused_with_the_closest_name(journal: Journal, typed: str, meant: str) -> None:
+    said(journal, "x")
+    with pytest.raises(BadQuery, match=rf"agent:{typed} — did you mean agent:{meant}\? known agents: aider, claude"):
+        journal.search(f"agent:{typed} x")
 
 
 def test_sessions_are_listed_newest_first_and_by_query(journal: Journal) -> None:
