@@ -27,6 +27,13 @@ CHOICES = {
     "is": ("error", "subagent", "meta", "gone", "sidechain"),
 }
 ALIASES = {("in", "input"): "tool_input", ("in", "output"): "tool_result"}
+_NAME, _PATH = r"\w[\w .-]*\*?", r"(?=.*\w)[\w./~\\*@+ -]+"
+# What other programs call a filter: which one it is, and a value that can be meant. With another it is text, as in
+# "workspace:^" or PATH:/bin: people paste such things.
+GUESSED = {
+    "before": ("until", r".+"), "after": ("since", r".+"), "from": ("role", r".+"),
+    "repo": ("project", _NAME), "workspace": ("project", _NAME), "path": ("file", _PATH), "has": ("is", "error"),
+}  # fmt: skip
 MIN_PREFIX_LETTERS = 2  # one letter before * would stand for a large part of all words
 
 
@@ -91,6 +98,8 @@ def _leaf(text: str, match: re.Match[str], now: datetime) -> tuple[Leaf | None, 
     if match["phrase"] is not None:
         phrase = match["phrase"].strip()
         return (Phrase(phrase) if phrase else None), match.end()
+    if match["filter"] in GUESSED and (guessed := _guessed(text, match, now)):
+        return guessed
     if match["filter"] and _is_filter(text, match):
         return _filter(text, match, now)
     start = match.start(match.lastgroup or 0)
@@ -154,6 +163,19 @@ def _filter(text: str, match: re.Match[str], now: datetime) -> tuple[Filter, int
         return filter_of(name, quoted[1] if quoted else text[value_start:end], now), end
     except BadQuery as error:
         raise misplaced(error.message, text, start, end) from error
+
+
+def _guessed(text: str, match: re.Match[str], now: datetime) -> tuple[Filter, int] | None:
+    name, fitting = GUESSED[match["filter"]]
+    quoted = _QUOTED.match(text, match.end())
+    end = quoted.end() if quoted else _run_end(text, match.end())
+    value = quoted[1] if quoted else text[match.end() : end]
+    if not re.fullmatch(fitting, value):
+        return None
+    try:
+        return filter_of(name, value, now), end
+    except BadQuery:
+        return None
 
 
 def filter_of(name: str, value: str, now: datetime) -> Filter:

@@ -132,6 +132,42 @@ def test_what_only_looks_like_syntax_is_text(text: str, words: str) -> None:
     assert items == tuple(Word(word) for word in words.split())
 
 
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("before:2026-01 login", "until:2026-01 login"),
+        ("after:3d", "since:3d"),
+        ("after:yesterday -before:today", "since:yesterday -until:today"),
+        ("from:user", "role:user"),
+        ("repo:shop", "project:shop"),
+        ('workspace:"my shop"', 'project:"my shop"'),
+        ("repo:shop*", "project:shop*"),
+        ("(path:src/cart.py OR path:*.toml)", "file:src/cart.py OR file:*.toml"),
+        ("has:error", "is:error"),
+    ],
+)
+def test_what_other_programs_call_a_filter_is_that_filter(text: str, meant: str) -> None:
+    assert root(text) == root(meant)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("before:lunch", "after:all", "from:ana", "from:", "before:", "has:errors:", "has:many", "before::x"),
+        *("workspace:^", "workspace:^1.2", "repo:ana/shop", "repo:a,b", "path://x", "path:/bin:/usr/bin"),
+        *("Path:src/cart.py", "FROM:user", "path:", "path:/", "path:str,", "fatal:", "error:foo", "std::vector"),
+        *("http://x", "x:before:2026", "after:foo(1d)"),
+    ],
+)
+def test_what_only_looks_like_such_a_filter_is_text(text: str) -> None:
+    assert root(text) == Word(text)
+
+
+def test_a_guessed_filter_behind_a_backslash_is_a_word() -> None:
+    assert root("\\has:error") == Word("has:error")
+    assert format(parse("\\has:error", NOW)) == "\\has:error"
+
+
 def test_query_text_is_composed_and_holds_no_lone_surrogates() -> None:
     found = parse("re\u0301sume\u0301 \udcff", NOW)
     assert (found.text, found.root) == ("résumé \ufffd", group(Word("résumé"), Word("\ufffd")))
