@@ -254,7 +254,8 @@ def sessions(
         page = journal.sessions(query, limit or LISTED, cursor=cursor)
     found = FOUND if page.sessions else NOTHING
     if redactor := redacting(redact, machine=json or ndjson):
-        page = replace(page, sessions=tuple(map(redactor.session, page.sessions)))
+        notes = tuple(map(redactor.text, page.notes))
+        page = replace(page, sessions=tuple(map(redactor.session, page.sessions)), notes=notes)
     if json or ndjson:
         from agent_journal.render import machine
 

@@ -16,7 +16,7 @@ from agent_journal.answer import Parts, Snippet
 from agent_journal.index.lexical import OF_SESSIONS, PLACES, STEM, Lexical, contents
 from agent_journal.index.store import Copy, Store
 from agent_journal.paging import Page
-from agent_journal.query import Query
+from agent_journal.query import Filter, Node, Query
 from agent_journal.ranking import Candidate, ranked
 from agent_journal.session import StoredMessage, StoredSession
 from agent_journal.snippet import best_place
@@ -24,6 +24,7 @@ from agent_journal.snippet import best_place
 BLOCK = 300  # documents that are ranked among themselves
 SESSION_CAP = 10_000  # above this, "at least so many sessions"
 MOST_SESSIONS = 65_000
+MOST_VALUES = 2_000  # of a field that are compared with one that nothing has
 
 _WHERE = {"thinking": "thinking", "input": "tool_input", "output": "tool_result", "title": "title"}
 
@@ -181,6 +182,25 @@ class Lookup:
         total = _count(self.searcher.search(self.clause, 1, True))
         found = self.searcher.search(self.clause, max(total, 1), False)
         return [candidate.message for candidate in self._candidates(found)]
+
+    # --- what filters leave ------------------------------------------------------------------------------
+
+    def any_that_fits(self, node: Node) -> int | None:
+        """A message that fits this alone, whatever else was asked for."""
+        clause = compose.composed(Query("", node), self.resolver, self.rarity)
+        found = self._candidates(self.searcher.search(clause, 1, False))
+        return found[0].message if found else None
+
+    def values(self, field: str) -> list[str]:
+        """What a field holds, in lower case: the most frequent first."""
+        return [value for value, _ in self.searcher.terms_with_prefix(field, "", limit=MOST_VALUES)]
+
+    def as_written(self, message: int, item: Filter) -> str:
+        """The value of a filter as this message has it, of which the word index knows lower case alone."""
+        stored = self.store.message(message)
+        said, derived = stored.message, self.store.facts(stored.session)[1]
+        names = [*(c.name for c in said.tool_calls), said.git_branch, said.model, derived.project]
+        return next((name for name in names if name and name.lower() == item.value), item.value)
 
     # --- why ---------------------------------------------------------------------------------------------
 

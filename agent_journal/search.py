@@ -273,6 +273,8 @@ class Journal:
             query, lambda asked: self._found(asked, _pinned(page, asked), limit, wanted, recent=sort == "recent")
         )
         page = _pinned(page, lookup)
+        if not found.messages:
+            notes = (*notes, *self._unmet(lookup, redactor))
         around = self.config.search.default_context if context is None else context
         with self.store.snapshot():  # or what another process forgets meanwhile would look like damage
             matches = self._matches(Asked(lookup, hybrid, found.parts, redactor), found.candidates, page.offset, around)
@@ -318,6 +320,16 @@ class Journal:
             return hybrid.page(page, limit), hybrid, means.why
         except BadModel as error:  # it may fail on one text and not on others
             return lookup.page(page, limit, recent=False), None, error.message
+
+    def _unmet(self, lookup: Lookup, redactor: Redactor | None = None) -> tuple[str, ...]:
+        """What to say of filters that leave nothing."""
+        if not lookup.query.filters():
+            return ()
+        from agent_journal.unmet import unmet
+
+        with reading(), self.store.snapshot():
+            found = unmet(lookup)
+        return tuple(map(redactor.text, found)) if redactor else found
 
     def _means(self) -> Semantics:
         """Opened once; what another process embeds meanwhile is seen by the next Journal."""
@@ -402,8 +414,9 @@ class Journal:
         if query.is_empty:
             return self.store.open_sessions(self.config.index.exclude), ()
         fresh = self._as_it_is()
-        _, rows, notes = self._asked(query, Lookup.sessions)
-        return rows, (*fresh.notes, *notes)
+        lookup, rows, notes = self._asked(query, Lookup.sessions)
+        why = () if rows else self._unmet(lookup)
+        return rows, (*fresh.notes, *notes, *why)
 
     def statistics(self, query: Query | str = "") -> Statistics:
         """What the messages that fit add up to."""
@@ -413,9 +426,10 @@ class Journal:
         if query.is_empty:
             return tallied(self.store, self.store.open_sessions(self.config.index.exclude))
         fresh = self._as_it_is()
-        _, (rows, messages), notes = self._asked(query, lambda asked: (asked.sessions(), asked.messages()))
+        lookup, (rows, messages), notes = self._asked(query, lambda asked: (asked.sessions(), asked.messages()))
         found = tallied(self.store, rows, self.store.digests(messages))
-        return structs.replace(found, notes=(*fresh.notes, *notes))
+        why = () if rows else self._unmet(lookup)
+        return structs.replace(found, notes=(*fresh.notes, *notes, *why))
 
     def session(self, name: str) -> StoredSession:
         """By key, id, slug, or the beginning of one that fits only one."""

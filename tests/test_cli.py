@@ -371,7 +371,7 @@ def test_sessions_page_by_page_as_rows(aj: Aj) -> None:
     assert [first.object["id"], second.object["id"]] == [COPILOT, CLAUDE]
     assert lines(aj("sessions", "--limit", "1").err) == ["1 of 2 sessions · next page: --cursor C"]
     none = aj("sessions", "--project", "nowhere")
-    assert (none.code, none.out, none.err) == (1, "", "no session fits\n")
+    assert (none.code, none.out, none.err) == (1, "", "nothing has project:nowhere\nno session fits\n")
 
 
 def test_programs_get_no_secrets_and_people_do(tmp_path: Path) -> None:
@@ -390,3 +390,13 @@ def test_programs_get_no_secrets_and_people_do(tmp_path: Path) -> None:
     for plain in (("search", "deploy please", "--json", "--no-redact"), ("search", "deploy please"), ("show", other)):
         assert token in aj(*plain).out
     assert token not in aj("search", "deploy please", "--redact").out
+
+
+def test_an_option_that_nothing_fits_is_named_to_people_and_programs(aj: Aj) -> None:
+    note = "nothing has tool:Edt; did you mean tool:Edit?"
+    ran = aj("search", "quotes", "--tool", "Edt")
+    assert (ran.code, ran.out, lines(ran.err)[0]) == (1, "", note)
+    printed = aj("search", "quotes", "--tool", "Edt", "--json")
+    assert (printed.code, printed.object["matches"], printed.object["notes"]) == (1, [], [note])
+    listed = aj("sessions", "--tool", "Edt", "--json")
+    assert (listed.code, listed.object["notes"]) == (1, [note])

@@ -181,7 +181,7 @@ def status_lines(answer: Answer, look: Look) -> Iterator[str]:
 
 
 def list_status_lines(page: SessionList, fresh: Freshness, look: Look) -> Iterator[str]:
-    yield from _notes(fresh.notes, look)
+    yield from _notes((*fresh.notes, *page.notes), look)
     shown = len(page.sessions)
     facts = [f"{shown:,} of {counted(page.total, 'session')}", *next_page(page.next)] if shown else ["no session fits"]
     yield from flowed(facts, look.width)
