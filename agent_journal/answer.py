@@ -21,11 +21,12 @@ class Place(Struct, frozen=True):
 
 
 class Parts(Struct, frozen=True):
-    """What a score is made of."""
+    """What a score is made of: words, meaning and session add up to it."""
 
-    words: float = 0.0  # points of the word index
-    meaning: float = 0.0  # deviations above what is usual for the query; what stands around the message counts in
-    cosine: float | None = None  # of the message's nearest piece, where meaning brought it in
+    words: float = 0.0
+    meaning: float = 0.0  # what stands around the message counts in
+    cosine: float | None = None  # of the message's nearest piece, where meaning brought it in; not added
+    session: float = 0.0  # what other matches of its session add or, where they come first, take away
 
 
 class Match(Struct, frozen=True):
@@ -54,9 +55,11 @@ class Coverage(Struct, frozen=True):
 
 
 class Totals(Struct, frozen=True):
-    messages: int  # always exact
+    messages: int  # always exact: the sum of `words` and `meaning`
     sessions: int
     exact: bool  # whether `sessions` is
+    words: int  # messages that fit by their words, or by filters where no word was asked for
+    meaning: int  # further ones that meaning alone brought in: the nearest, of which there are always some
 
 
 class Answer(Struct, frozen=True):

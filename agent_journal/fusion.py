@@ -38,17 +38,22 @@ def peak(strongest: float) -> float:
     return min(MOST_PEAK, max(LEAST_PEAK, strongest / USUAL_PEAK))
 
 
-def fused(
+def shares(
     words: Mapping[int, float], strengths: Mapping[int, float], rarity: float, familiar: float = 1.0, held: int = 0
-) -> dict[int, float]:
-    """Message -> score, over all of both. `familiar`: how much of the query the model knows, 0 to 1. `held`: how many
-    words were asked for, if a message holds them all."""
+) -> tuple[dict[int, float], dict[int, float]]:
+    """(What words, what meaning adds to each message's score.) `familiar`: how much of the query the model knows, 0 to
+    1. `held`: how many words were asked for, if a message holds them all."""
     best, strongest = max(words.values(), default=0.0), max(strengths.values(), default=0.0)
     said, meant = trust(best, rarity), MEANING * peak(strongest) * familiar
     if held and best > 0:
         said = max(said, HELD.get(held, HELD_MANY) * meant * strongest / best)
     near = {m: strongest * (x / strongest) ** STRENGTH_POWER for m, x in strengths.items() if x > 0}
-    return {m: said * words.get(m, 0.0) + meant * near.get(m, 0.0) for m in {**words, **strengths}}
+    return {m: said * points for m, points in words.items()}, {m: meant * near.get(m, 0.0) for m in strengths}
+
+
+def fused(words: Mapping[int, float], meaning: Mapping[int, float]) -> dict[int, float]:
+    """Message -> score, over all of both shares."""
+    return {m: words.get(m, 0.0) + meaning.get(m, 0.0) for m in {**words, **meaning}}
 
 
 def holders_first(

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from agent_journal.answer import Parts, Snippet
 from agent_journal.compose import WEIGHTS
-from agent_journal.fusion import fused, holders_first
+from agent_journal.fusion import fused, holders_first, shares
 from agent_journal.index import embedding, words
 from agent_journal.index.embed import Embedder
 from agent_journal.index.meaning import Meaning
@@ -69,6 +69,7 @@ class Hybrid:
         self.meaning = meaning
         self.embedder = embedder
         self.mode = mode
+        self.shares: tuple[Mapping[int, float], Mapping[int, float]] = ({}, {})  # of the score: by words, by meaning
         self.vector = meaning.distinct(embedder.embed_query(question(lookup)))
 
     def page(self, page: Page, limit: int) -> Found:
@@ -88,11 +89,13 @@ class Hybrid:
         candidates = head[page.offset : page.offset + limit]
         if len(candidates) < limit and total > BLOCK:
             candidates += self._below(max(0, page.offset - len(head)), limit - len(candidates), head, seq)
-        parts = {
-            c.message: Parts(points.get(c.message, 0.0), strengths.get(c.message, 0.0), cosines.get(c.message))
-            for c in candidates
-        }
+        # Without those below the head: what words gave them is all they have.
+        parts = {c.message: self._parts(c, cosines) for c in candidates if c.message in sessions}
         return self._found(candidates, total, extra, parts, seq)
+
+    def _parts(self, c: Candidate, cosines: Mapping[int, float]) -> Parts:
+        words, meaning = (share.get(c.message, 0.0) for share in self.shares)
+        return Parts(words, meaning, cosines.get(c.message), c.score - words - meaning)
 
     def _ranked(
         self, points: Mapping[int, float], strengths: Mapping[int, float], sessions: Mapping[int, int]
@@ -100,14 +103,16 @@ class Hybrid:
         def of(scores: Mapping[int, float]) -> list[Candidate]:
             return ranked([Candidate(m, sessions[m], score) for m, score in scores.items()])
 
-        if self.mode == "semantic":
-            return of(strengths)
         if not self.embedder.is_semantic:  # words that look alike come after words that are the same
-            return of(points) + of({m: s for m, s in strengths.items() if m not in points})
+            strengths = {m: s for m, s in strengths.items() if m not in points}
+        self.shares = (points, strengths)
+        if self.mode == "semantic" or not self.embedder.is_semantic:
+            return of(points) + of(strengths)
         best = sorted(points, key=lambda m: -points[m])[:BEST]
         holding = self.lookup.holding(best)
         held = len(_topical(self.lookup)) if holding else 0
-        scores = fused(points, strengths, self._rarity(), familiar(self.lookup, self.embedder), held)
+        self.shares = shares(points, strengths, self._rarity(), familiar(self.lookup, self.embedder), held)
+        scores = fused(*self.shares)
         if held == 1:  # who asks for one word that is there wants every message that holds it first
             return of({m: scores[m] for m in points}) + of({m: s for m, s in scores.items() if m not in points})
         return of(holders_first(scores, sessions, holding))
@@ -158,7 +163,8 @@ class Hybrid:
     ) -> Found:
         sessions, exact = self.lookup.session_rows(seq) if total else ([], True)
         every = {*sessions, *(c.session for c in extra)}
-        return Found(candidates, total + len(extra), len(every), exact and len(every) <= SESSION_CAP, parts)
+        few = exact and len(every) <= SESSION_CAP
+        return Found(candidates, total + len(extra), len(every), few, parts, by_meaning=len(extra))
 
     # --- why ---------------------------------------------------------------------------------------------
 

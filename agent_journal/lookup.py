@@ -35,6 +35,7 @@ class Found(Struct, frozen=True):
     sessions: int
     exact: bool
     parts: Mapping[int, Parts] = {}  # of candidates that words alone did not rank
+    by_meaning: int = 0  # of the messages, those that meaning alone brought in
 
 
 class Lookup:

@@ -288,7 +288,9 @@ class Journal:
             why=why,
             embedder=hybrid.embedder.name if hybrid else None,
             coverage=Coverage(sessions, messages, embedded, fresh.behind, fresh.stale),
-            total=Totals(found.messages, found.sessions, found.exact),
+            total=Totals(
+                found.messages, found.sessions, found.exact, found.messages - found.by_meaning, found.by_meaning
+            ),
             took_ms=(time.perf_counter() - started) * 1000,
             matches=matches,
             next=paging.written(paging.Page(end, page.seq), question) if end < found.messages else None,

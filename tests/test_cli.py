@@ -118,7 +118,7 @@ def test_search_json_is_the_documented_answer(aj: Aj) -> None:
         "mode": {"asked": "hybrid", "used": "lexical", "why": "nothing is embedded yet: aj reindex"},
         "embedder": None,
         "index": {"sessions": 2, "messages": 8, "embedded": 0.0, "behind": 0, "stale": False},
-        "total": {"messages": 1, "sessions": 1, "exact": True},
+        "total": {"messages": 1, "sessions": 1, "exact": True, "words": 1, "meaning": 0},
         "matches": [
             {
                 "rank": 1,

@@ -7,12 +7,19 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_journal.fusion import fused, holders_first, peak, trust
+from agent_journal.fusion import fused as added
+from agent_journal.fusion import holders_first, peak, shares, trust
 
 POINTS = st.dictionaries(st.integers(1, 30), st.floats(0.01, 500), max_size=12)
 STRENGTHS = st.dictionaries(st.integers(1, 30), st.floats(0, 12), max_size=12)
 RARITY = st.floats(0, 200)
 FAMILIAR = st.floats(0, 1)
+
+
+def fused(
+    words: dict[int, float], strengths: dict[int, float], rarity: float, familiar: float = 1.0
+) -> dict[int, float]:
+    return added(*shares(words, strengths, rarity, familiar))
 
 
 def order(scores: dict[int, float]) -> list[int]:

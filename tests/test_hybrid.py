@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,10 +12,13 @@ import pytest
 import tiny_model
 from conversations import PARAPHRASES, TALKS, hold, talk, with_tiny
 from journals import Home
+from msgspec import structs
 from process import Aj, two_sessions
 
-from agent_journal.answer import Answer
+from agent_journal.answer import Answer, Totals
 from agent_journal.index import model
+from agent_journal.render.style import Look
+from agent_journal.render.terminal import status_lines
 
 needs_model = pytest.mark.skipif(model.bundled() is None, reason="this checkout has no bundled model")
 
@@ -177,6 +181,34 @@ def test_emoji_and_signs_alone_say_why_they_find_nothing(tiny: Home) -> None:
         assert (answer.used, answer.why, answer.matches) == ("lexical", why, ())
 
 
+@pytest.mark.parametrize("mode", ["hybrid", "semantic", "lexical"])
+def test_words_meaning_and_session_add_up_to_the_score(tiny: Home, mode: str) -> None:
+    talk(tiny, "filler", *(f"cache {n}" for n in range(40)))
+    talk(tiny, "one", "lentil soup recipe")
+    talk(tiny, "two", "a soup")
+    talk(tiny, "many", "soup of lentil", "recipe of soup")
+    tiny.reindex()
+    found = {m.message.message.text: m for m in tiny.search("lentil soup recipe", mode=mode, limit=100).matches}
+    scores = {text: m.score for text, m in found.items()}
+    assert {t: m.parts.words + m.parts.meaning + m.parts.session for t, m in found.items()} == pytest.approx(scores)
+    alone = [found[text].parts for text in ("lentil soup recipe", "a soup") if text in found]
+    assert [parts.session for parts in alone] == pytest.approx([0] * len(alone), abs=1e-9)
+    assert (alone[0].words > 0, alone[0].meaning > 0) == (mode != "semantic", mode != "lexical")
+
+
+def test_what_meaning_brought_in_is_counted_apart(tiny: Home) -> None:
+    talk(tiny, "words", *(f"parser {n}" for n in range(12)))
+    talk(tiny, "others", *(f"cache {n}" for n in range(90)))
+    talk(tiny, "near", *(f"soup {n}" for n in range(9)))
+    tiny.reindex()
+    total = tiny.search("soup parser", mode="hybrid").total
+    by_words = tiny.search("soup parser", mode="lexical").total
+    assert (by_words.messages, by_words.words, by_words.meaning) == (21, 21, 0)
+    assert (total.words, total.words + total.meaning) == (21, total.messages)
+    by_meaning = tiny.search("soup parser", mode="semantic").total
+    assert (by_meaning.words, by_meaning.meaning) == (0, by_meaning.messages)
+
+
 # --- pages ----------------------------------------------------------------------------------------------
 
 
@@ -206,6 +238,7 @@ def test_paging_to_the_end_shows_every_match_once(tiny: Home, mode: str, limit: 
     assert {count for _, count in totals} == {len({key for key, _ in places})}
     if mode != "semantic":
         assert len(shown) >= 9 * 46
+        assert {m.found_by[:1] for m in shown if "parser" in m.message.message.text} == {("lexical",)}
 
 
 def test_a_page_goes_on_where_the_last_one_ended_after_new_messages_came(tiny: Home) -> None:
@@ -284,6 +317,8 @@ def test_explain_says_what_a_score_is_made_of(aj: Aj) -> None:
     heads = [line for line in ran.lines if line.startswith("  > ")]
     assert (ran.code, len(explained)) == (0, len(heads))
     assert all(": words " in line and ", meaning " in line for line in explained)
+    for score, *parts in (re.findall(r"(?:score|words|meaning|session) ([+-]?[0-9.]+)", line) for line in explained):
+        assert sum(map(float, parts)) == pytest.approx(float(score), abs=0.25)  # each is rounded
     assert not [line for line in aj("search", "nested quotes").lines if line.startswith("    score ")]
 
 
@@ -291,7 +326,8 @@ def test_explain_says_what_a_score_is_made_of(aj: Aj) -> None:
 def test_explain_in_json(aj: Aj) -> None:
     best = aj("search", "nested quotes", "--explain", "--json").object["matches"][0]
     parts = best["score_parts"]
-    assert set(parts) == {"words", "meaning", "cosine"}
+    assert set(parts) == {"words", "meaning", "session", "cosine"}
+    assert parts["words"] + parts["meaning"] + parts["session"] == pytest.approx(best["score"], abs=0.001)
     assert parts["words"] > 0
     assert parts["cosine"] is None or -1 <= parts["cosine"] <= 1
     assert "score_parts" not in aj("search", "nested quotes", "--json").object["matches"][0]
@@ -320,3 +356,25 @@ def test_a_part_that_is_not_embedded_is_said(tmp_path: Path) -> None:
     )
     ran = aj("search", "nested quotes")
     assert "hybrid, 50% embedded: aj reindex" in " ".join(ran.err.split())
+
+
+@pytest.mark.parametrize(
+    ("total", "line"),
+    [
+        (Totals(12, 3, True, 12, 0), "1 of 12 messages in 3 sessions · hybrid · 5.0 ms"),
+        (
+            Totals(210, 34, True, 12, 198),
+            "1 of 210 in 34 sessions · 12 messages with these words, 198 more near in meaning · hybrid · 5.0 ms",
+        ),
+        (
+            Totals(120, 34, False, 1, 119),
+            "1 of 120 in at least 34 sessions · 1 message with these words, 119 more near in meaning · hybrid · 5.0 ms",
+        ),
+        (Totals(198, 1, True, 0, 198), "1 of 198 messages in 1 session · near in meaning · hybrid · 5.0 ms"),
+    ],
+)
+def test_a_page_says_how_many_were_brought_in_by_meaning_alone(tiny: Home, total: Totals, line: str) -> None:
+    talk(tiny, "one", "the ferry to Skye")
+    tiny.reindex()
+    found = structs.replace(tiny.search("ferry"), total=total, took_ms=5.0)
+    assert next(status_lines(found, Look(width=200))) == line

@@ -174,6 +174,7 @@ def _parts(parts: Parts) -> Object:
     return {
         "words": round(parts.words, 4),
         "meaning": round(parts.meaning, 4),
+        "session": round(parts.session, 4),
         "cosine": None if parts.cosine is None else round(parts.cosine, 4),
     }
 
@@ -198,6 +199,8 @@ def answer_facts(answer: Answer, redactor: Redactor | None = None) -> Object:
             "messages": answer.total.messages,
             "sessions": answer.total.sessions,
             "exact": answer.total.exact,
+            "words": answer.total.words,
+            "meaning": answer.total.meaning,
         },
         "redacted": _redacted(redactor),
         "took_ms": round(answer.took_ms, 1),

@@ -17,12 +17,13 @@ from agent_journal.render.style import Look, ago, counted, local
 from agent_journal.render.width import columns, cut, flowed, sentence, wrap_spans
 
 if TYPE_CHECKING:
-    from agent_journal.answer import Answer, Match, Snippet
+    from agent_journal.answer import Answer, Match, Snippet, Totals
     from agent_journal.search import Freshness, SessionList
     from agent_journal.session import StoredMessage
 
 INDENT = "    "
 SNIPPET_LINES = 4
+LEAST_SHOWN = 0.05  # of a score, which is shown to one digit
 WHOLE = 0.995  # below it, how much is embedded is worth a word
 
 
@@ -66,7 +67,8 @@ def match_lines(match: Match, look: Look, *, first: int | None, full: bool) -> I
 def _explained(match: Match) -> str:
     parts = match.parts
     cosine = f" (cosine {parts.cosine:.3f})" if parts.cosine is not None else ""
-    return f"score {match.score:.1f}: words {parts.words:.1f}, meaning {parts.meaning:.1f}{cosine}"
+    session = f", session {parts.session:+.1f}" if abs(parts.session) >= LEAST_SHOWN else ""
+    return f"score {match.score:.1f}: words {parts.words:.1f}, meaning {parts.meaning:.1f}{cosine}{session}"
 
 
 def _name(match: Match) -> str:
@@ -164,11 +166,11 @@ def status_lines(answer: Answer, look: Look) -> Iterator[str]:
         mode += f", {coverage.embedded:.0%} embedded: aj reindex"
     if answer.matches:
         first, last = answer.matches[0].rank, answer.matches[-1].rank
-        found = counted(answer.total.messages, "message")
         sessions = counted(answer.total.sessions, "session")
         more = "" if answer.total.exact else "at least "
         ranks = f"{first:,}" if first == last else f"{first:,}–{last:,}"
-        facts = [f"{ranks} of {found} in {more}{sessions}", mode, f"{answer.took_ms:.1f} ms"]
+        found, by_what = _found(answer.total)
+        facts = [f"{ranks} of {found} in {more}{sessions}", *by_what, mode, f"{answer.took_ms:.1f} ms"]
     else:
         messages, sessions = counted(coverage.messages, "message"), counted(coverage.sessions, "session")
         facts = [f"nothing found in {messages} of {sessions}", mode]
@@ -178,6 +180,16 @@ def status_lines(answer: Answer, look: Look) -> Iterator[str]:
     if answer.matches:
         hints = [f"open a hit: aj show {answer.matches[0].rank}"]
         yield from flowed([*hints, *next_page(answer.next)], look.width)
+
+
+def _found(total: Totals) -> tuple[str, list[str]]:
+    """(How many, by what if meaning brought some in.)"""
+    if not total.meaning:
+        return counted(total.messages, "message"), []
+    if not total.words:
+        return counted(total.messages, "message"), ["near in meaning"]
+    words = f"{counted(total.words, 'message')} with these words"
+    return f"{total.messages:,}", [f"{words}, {total.meaning:,} more near in meaning"]
 
 
 def list_status_lines(page: SessionList, fresh: Freshness, look: Look) -> Iterator[str]:
