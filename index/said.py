@@ -9,11 +9,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 
 import msgspec
 
 from agent_journal.session import Message, Role, Text, Thinking, ToolCall
 
+_MARK = "REDACTED-"
 _PLACEHOLDER = re.compile(r"REDACTED-[a-z]+(?:-[a-z]+)*-\d+")  # as redaction.py numbers them
 Unit = tuple[str, str]  # what kind of thing was said, and its words
 
@@ -30,32 +32,53 @@ class Said:
 
     def take(self, message: Message) -> None:
         """This is one of the stored messages."""
-        self._units.subtract(_units(message))
+        self._units.subtract(self._stored(unit) or unit for unit in _units(message))
 
     def holds(self, message: Message) -> bool:
         """And takes what it holds."""
-        units = Counter(_units(message))
+        units, taken = list(_units(message)), []
         if not units:
             return (message.uuid or message.at) in self._records
-        stored = [(self._stored(unit), count) for unit, count in units.items()]
-        if any(unit is None or self._units[unit] < count for unit, count in stored):
-            return False
-        self.take(message)
+        for unit in units:
+            stored = self._stored(unit)
+            if stored is None:
+                self._units.update(taken)
+                return False
+            self._units[stored] -= 1
+            taken.append(stored)
         return True
 
     def _stored(self, unit: Unit) -> Unit | None:
-        """The unit as the session has it: a placeholder stands for anything."""
+        """The unit as the session has it, which may be redacted where this one is not, and the other way round."""
         if self._units[unit] > 0:
             return unit
         kind, words = unit
-        parts = _PLACEHOLDER.split(words)
-        if len(parts) == 1:
-            return None
-        return next((u for u, count in self._units.items() if count > 0 and u[0] == kind and _fits(parts, u[1])), None)
+        parts = _parts(words)
+        known = self._units if len(parts) > 1 else self._redacted
+        near = [(u, _parts(u[1])) for u in known if u[0] == kind and self._units[u] > 0]
+        same = (u for u, others in near if parts == others)
+        return next(same, None) or next((u for u, others in near if _may_be(parts, others)), None)
+
+    @cached_property
+    def _redacted(self) -> list[Unit]:
+        return [unit for unit in self._units if len(_parts(unit[1])) > 1]
+
+
+def _parts(words: str) -> list[str]:
+    """What stands around the placeholders."""
+    return _PLACEHOLDER.split(words) if _MARK in words else [words]
+
+
+def _may_be(one: list[str], other: list[str]) -> bool:
+    """Whether either may be a redaction of the other. A placeholder stands for anything, also for another: its number
+    is that of one export, and its kind that by which this export met the secret first."""
+    return _fits(one, _MARK.join(other)) or _fits(other, _MARK.join(one))
 
 
 def _fits(parts: list[str], words: str) -> bool:
     """Whether the words have these parts in their order, with something between any two."""
+    if len(parts) == 1:
+        return False
     first, *between, last = parts
     if not words.startswith(first):
         return False

@@ -222,6 +222,33 @@ def test_a_lesser_export_of_what_is_here_adds_and_takes_nothing(aj: Aj, other: A
         assert exported(one) == before
 
 
+@pytest.mark.parametrize("order", ["all part raw", "part all raw", "raw part all", "all raw part", "part raw all"])
+def test_exports_that_are_redacted_otherwise_add_nothing_to_each_other(aj: Aj, other: Aj, order: str) -> None:
+    """Each run numbers its placeholders anew, and names a secret's kind by where it meets it first."""
+    keys = [
+        "ghp_" + "".join(sample)
+        for sample in ("a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8", "Zz9Yy8Xx7Ww6Vv5Uu4Tt3Ss2Rr1Qq0Pp1Oo2")
+    ]
+    first, second = "11111111-aaaa", "22222222-bbbb"
+    logs.write(logs.transcript_path(aj.home, first), logs.user("", f"password: {keys[1]}", sessionId=first))
+    logs.write(
+        logs.transcript_path(aj.home, second),
+        logs.user("", f"use {keys[0]} here", sessionId=second),
+        logs.user("", f"use {keys[1]} here", sessionId=second),
+        logs.user("", keys[0], sessionId=second),
+        logs.assistant("", logs.text(f"I use {keys[0]} and {keys[1]}."), logs.tool_use("t1", "Bash", command="env")),
+        logs.user("", [logs.tool_result("t1", f"A={keys[1]}\nB={keys[0]}")]),
+    )
+    aj("reindex")
+    for name, options in {"all": ["--all"], "part": [second], "raw": ["--all", "--no-redact"]}.items():
+        assert aj("export", *options, "--json", "-o", f"{name}-exported.ndjson").code == 0
+    ran = [other("import", str(aj.home / f"{name}-exported.ndjson")) for name in order.split()]
+    assert [one.code for one in ran] == [0, 0, 0]
+    new = [int(one.lines[0].split(" · ")[1].split()[0]) for one in ran]
+    assert new == {"p": [4, 9, 0]}.get(order[0], [13, 0, 0])
+    assert [s["message_count"] for s in other("sessions", "--json").object["sessions"] if s["id"] == second] == [4]
+
+
 def test_a_fuller_export_completes_a_lesser_one(aj: Aj, other: Aj) -> None:
     aj("export", COPILOT, "--json", "--schema", "1.0", "-o", "lesser.ndjson")
     other("import", str(aj.home / "lesser.ndjson"))
