@@ -461,6 +461,39 @@ def test_validate_names_line_and_place(aj: Aj) -> None:
     ]
 
 
+def test_validate_names_ids_that_stand_twice(aj: Aj) -> None:
+    def doubled(records: Records) -> None:
+        records[1]["messages"][3]["uuid"] = records[1]["messages"][1]["uuid"]
+        records.append(records[2])
+        records[0]["session_count"] = 3
+
+    ran = aj("validate", changed(aj, doubled))
+    name = "~/changed.ndjson"
+    assert (ran.code, ran.lines) == (
+        2,
+        [
+            f"{name}:2: messages[3].uuid: 'a1' is that of messages[1] already",
+            f"{name}:4: session.id: '{COPILOT}' stands on line 3 already",
+            f"{name}: NDJSON, 3 sessions: 2 problems",
+        ],
+    )
+
+
+def test_validate_names_ids_that_stand_twice_in_session_data(aj: Aj) -> None:
+    aj("export", CLAUDE, "-o", "one.json")
+    text = (aj.home / "one.json").read_text().replace('"id": "u2"', '"id": "u1"')
+    (aj.home / "one.json").write_text(text)
+    line = [number for number, line in enumerate(text.splitlines(), start=1) if '"id": "u1"' in line][1]
+    ran = aj("validate", "one.json")
+    assert (ran.code, ran.lines) == (
+        2,
+        [
+            f"one.json:{line}: exchanges[1].messages[0].id: 'u1' is that of exchanges[0].messages[0] already",
+            "one.json: SessionData, 1 session: 1 problem",
+        ],
+    )
+
+
 def test_strict_validation_knows_only_the_formats_own_agents(aj: Aj) -> None:
     ran = aj("validate", "--strict", "all.ndjson")
     assert (ran.code, ran.lines[0]) == (

@@ -61,6 +61,7 @@ class Check:
             if message["index"] != place + 1:
                 yield f"messages[{place}].index: is {message['index']}, must be {place + 1}"
                 break
+        yield from _doubled(messages)
         if session["agent"] not in AGENTS and self._is_1_0 and not self.strict:
             self.strangers[session["agent"]] += 1
         if session["agent"] not in AGENTS and self.strict:
@@ -71,6 +72,14 @@ class Check:
     @property
     def _is_1_0(self) -> bool:
         return (self.header or {}).get("schema_version") == STRICT
+
+
+def _doubled(messages: list[dict[str, Any]]) -> Iterator[str]:
+    seen: dict[str, int] = {}
+    for place, message in enumerate(messages):
+        uuid = message.get("uuid")
+        if uuid is not None and seen.setdefault(uuid, place) != place:
+            yield f"messages[{place}].uuid: {uuid!r} is that of messages[{seen[uuid]}] already"
 
 
 def version_problem(header: dict[str, Any]) -> str:

@@ -47,6 +47,7 @@ def _broken_rules(value: Any) -> Iterator[str]:
     yield from _empty(value, "", "sessionId", "createdAt", "workspaceRoot")
     yield from _empty(_at(value, "provider"), "provider.", "id", "name", "version")
     seen: dict[str, int] = {}
+    said: dict[str, str] = {}
     for number, exchange in enumerate(_items(value, "exchanges")):
         place = f"exchanges[{number}]"
         yield from _empty(exchange, f"{place}.", "exchangeId")
@@ -54,7 +55,11 @@ def _broken_rules(value: Any) -> Iterator[str]:
         if isinstance(name, str) and seen.setdefault(name, number) != number:
             yield f"{place}.exchangeId: {name!r} is that of exchanges[{seen[name]}] already"
         for place_of, message in enumerate(_items(exchange, "messages")):
-            yield from _broken_of_message(message, f"{place}.messages[{place_of}]")
+            here = f"{place}.messages[{place_of}]"
+            name = _at(message, "id")
+            if isinstance(name, str) and said.setdefault(name, here) != here:
+                yield f"{here}.id: {name!r} is that of {said[name]} already"
+            yield from _broken_of_message(message, here)
 
 
 def _broken_of_message(message: Any, place: str) -> Iterator[str]:
