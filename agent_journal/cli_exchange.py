@@ -174,6 +174,9 @@ def _export_lines(done: Exported) -> Iterator[str]:
         yield f"redacted: {_counted(done.redacted)}"
     if done.left_out:
         yield f"left out: {_counted(done.left_out)}"
+    for name, agents in done.strangers.items():
+        told = ", ".join(f"{agent} ({count:,})" for agent, count in agents.items())
+        yield f"under their own names, which {name} does not list: {told}"
     if done.copies:
         as_is = "as it is" if done.copies.files == 1 else "as they are"
         yield f"{counted(done.copies.files, 'file')} of the agents copied {as_is}: not redacted"

@@ -56,6 +56,7 @@ class Exported(Struct, frozen=True):
     left_out: dict[str, int]
     redacted: dict[str, int]
     copies: Copies | None = None
+    strangers: dict[str, dict[str, int]] = {}  # format -> agents it does not name -> their sessions
 
 
 # --- what is chosen -------------------------------------------------------------------------------------
@@ -128,26 +129,33 @@ def export(
         rows = [row for row in rows if row in there]
         if not rows:
             raise CannotExport("no session was chosen", "see `aj sessions`")
-        if wanted.strict:
-            _refuse_strangers(journal, rows, wanted)
+        strangers = _strangers(journal, rows, wanted)
         run = _Run(journal, rows, wanted, progress)
-        return run.to_stdout() if target == STDOUT else run.to_files(target)
+        done = run.to_stdout() if target == STDOUT else run.to_files(target)
+        return structs.replace(done, strangers=strangers)
 
 
-def _refuse_strangers(journal: Journal, rows: Sequence[int], wanted: Wanted) -> None:
+def _strangers(journal: Journal, rows: Sequence[int], wanted: Wanted) -> dict[str, dict[str, int]]:
     from agent_journal.exchange.sessiondata import PROVIDERS
 
     known = {"ndjson": ndjson.AGENTS, "sessiondata": PROVIDERS.keys()}
+    if known.keys().isdisjoint(wanted.formats):
+        return {}
     agents = Counter(journal.store.facts(row)[0].agent for row in rows)
-    for name in wanted.formats:
-        strangers = [
-            f"{agent} ({count})" for agent, count in sorted(agents.items()) if agent not in known.get(name, agents)
-        ]
-        if strangers:
-            raise CannotExport(
-                f"{name} names only {', '.join(sorted(known[name]))}, not {', '.join(strangers)}",
-                "leave out --strict to write them under their own names, or choose with --agent",
-            )
+    unnamed = {
+        name: {agent: count for agent, count in sorted(agents.items()) if agent not in known[name]}
+        for name in wanted.formats
+        if name in known
+    }
+    found = {name: strangers for name, strangers in unnamed.items() if strangers}
+    if wanted.strict and found:
+        name, strangers = next(iter(found.items()))
+        told = ", ".join(f"{agent} ({count})" for agent, count in strangers.items())
+        raise CannotExport(
+            f"{name} names only {', '.join(sorted(known[name]))}, not {told}",
+            "leave out --strict to write them under their own names, or choose with --agent",
+        )
+    return found
 
 
 class _Run:

@@ -149,6 +149,19 @@ def test_strict_refuses_agents_that_the_format_does_not_name(aj: Aj) -> None:
     assert aj("export", "--agent", "claude", "--json", "--strict", "-o", "x.ndjson").code == 0
 
 
+def test_agents_that_a_format_does_not_list_are_told_once(aj: Aj) -> None:
+    ran = aj("export", "--all", "-f", "sessiondata", "--json", "-o", "both")
+    assert ran.err.splitlines()[1:] == [
+        "under their own names, which sessiondata does not list: copilot-cli (1)",
+        "under their own names, which ndjson does not list: copilot-cli (1)",
+    ]
+    piped = aj("export", "--all", "--json", "-o", "-")
+    assert piped.err.splitlines()[1:] == ["under their own names, which ndjson does not list: copilot-cli (1)"]
+    assert [json.loads(line)["type"] for line in piped.lines] == ["header", "session", "session"]
+    for options in (["--all", "-f", "markdown"], [CLAUDE, "--json"]):
+        assert "own names" not in aj("export", *options, "-o", "-").err
+
+
 # --- what is chosen -------------------------------------------------------------------------------------
 
 
