@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import random
 import signal
 import stat
 import subprocess
@@ -356,19 +357,83 @@ def test_a_target_that_cannot_be_written_is_a_sentence(aj: Aj) -> None:
     assert "Traceback" not in ran.err
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="needs signals")
-def test_broken_off_it_leaves_nothing_half_written(aj: Aj) -> None:
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Aj:
+    found = two_sessions(tmp_path_factory.mktemp("large"))
     for number in range(300):
-        write_claude(aj.home, f"{number:08d}-0000-4000-8000-000000000000", sessionId=f"{number:08d}")
-    aj("reindex")
-    with aj.start("export", "--all", "-f", "html", "-o", "pages", stderr=subprocess.PIPE) as process:
-        while not list(aj.home.glob(".aj-export-*/*.html")):
+        write_claude(found.home, f"{number:08d}-0000-4000-8000-000000000000", sessionId=f"{number:08d}")
+    chance = random.Random(1)  # what gzip makes only half as small
+    numbers = " ".join(str(chance.randrange(10**6)) for _ in range(30_000))
+    logs.write(logs.transcript_path(found.home, "5ec2e7aa"), logs.user("u1", numbers, sessionId="5ec2e7aa"))
+    assert found("reindex").code == 0
+    return found
+
+
+def parts(home: Path, pattern: str) -> list[Path]:
+    return list(home.glob(f".aj-export-*/{pattern}"))
+
+
+def broken_off(aj: Aj, how: signal.Signals, part: str, *arguments: str) -> int:
+    """Once some of the export is written."""
+    with aj.start("export", "--all", *arguments, stderr=subprocess.PIPE) as process:
+        while not any(path.stat().st_size for path in parts(aj.home, part)):
             assert process.poll() is None
-        os.kill(process.pid, signal.SIGINT)
+        os.kill(process.pid, how)
         process.communicate(timeout=LONGEST)
-    assert process.returncode == 130
-    assert not (aj.home / "pages").exists()
-    assert list(aj.home.glob(".aj-export-*")) == []
+    return process.returncode
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs signals")
+@pytest.mark.parametrize("how", ["SIGINT", "SIGKILL"])
+@pytest.mark.parametrize(
+    ("part", "arguments"),
+    [
+        ("*.html", ["-f", "html", "-o", "pages"]),
+        ("*.json", ["-f", "sessiondata", "-o", "pages/"]),
+        ("all.ndjson", ["-o", "all.ndjson"]),
+        ("all.ndjson", ["-o", "all.ndjson", "--force"]),
+    ],
+)
+def test_broken_off_it_leaves_nothing_half_written(large: Aj, how: str, part: str, arguments: list[str]) -> None:
+    if "--force" in arguments:
+        (large.home / "all.ndjson").write_text("mine")
+    before = names(large.home)
+    code = broken_off(large, signal.Signals[how], part, *arguments)
+    for left in large.home.glob(".aj-export-*"):
+        assert how == "SIGKILL"  # the next export takes it away when it is a day old
+        os.utime(left, (0, 0))
+    assert code == {"SIGINT": 130, "SIGKILL": -signal.SIGKILL}[how]
+    assert not (large.home / "pages").exists()
+    if "--force" in arguments:
+        assert (large.home / "all.ndjson").read_text() == "mine"
+        (large.home / "all.ndjson").unlink()
+    assert large("export", CLAUDE, "-o", "next.ndjson").code == 0
+    (large.home / "next.ndjson").unlink()
+    assert parts(large.home, "") == []
+    assert names(large.home) == [name for name in before if name != "all.ndjson"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs limits")
+@pytest.mark.parametrize(
+    "arguments", [["-o", "all.ndjson", "--force"], ["-o", "all.ndjson.gz"], ["-f", "html", "-o", "pages"]]
+)
+def test_a_file_that_cannot_grow_is_a_sentence_and_leaves_nothing(large: Aj, arguments: list[str]) -> None:
+    """As on a full disk, only that no file may be larger than 40 kB: SQLite needs 32."""
+    import resource
+
+    (large.home / "all.ndjson").write_text("mine")
+    before = names(large.home)
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, 40_000))
+
+    pipe = subprocess.PIPE
+    with large.start("export", "--all", *arguments, stderr=pipe, preexec_fn=limit) as process:
+        _, err = process.communicate(timeout=LONGEST)
+    assert (process.returncode, b"Traceback" in err) == (2, False)
+    assert "cannot be written (File too large)" in " ".join(err.decode().split())
+    assert (large.home / "all.ndjson").read_text() == "mine"
+    assert names(large.home) == before
 
 
 def test_the_version_constants_are_those_of_the_format() -> None:
