@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections import Counter
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import msgspec
 from accounts import account, accounts, session
 from hypothesis import given, settings
+from process import Aj
 
 from agent_journal.exchange import ndjson, schemas
 from agent_journal.session import (
@@ -101,6 +103,140 @@ def test_the_header_has_exactly_the_documents_fields() -> None:
         "workspaces": ["myproject", "other-project"],
         "session_count": 3,
     }
+
+
+HEADER = {
+    "type": "header",
+    "schema_version": "1.0",
+    "export_timestamp": "2025-12-27T10:30:00Z",
+    "agent_types": ["claude-code", "codex", "gemini"],
+    "homes": ["local", "wsl_ubuntu", "remote_vm01"],
+    "workspaces": ["myproject", "other-project"],
+    "session_count": 42,
+}
+SESSION = {
+    "id": "abc123-def456",
+    "agent": "claude-code",
+    "workspace": "/home/user/myproject",
+    "workspace_encoded": "-home-user-myproject",
+    "started_at": "2025-12-27T09:00:00Z",
+    "ended_at": "2025-12-27T10:30:00Z",
+    "source": {
+        "type": "local",
+        "host": None,
+        "path": "/home/user/.claude/projects/-home-user-myproject/abc123.jsonl",
+    },
+    "is_agent_session": False,
+    "parent_session_id": None,
+    "agent_id": None,
+}
+METADATA = {
+    "cwd": "/home/user/myproject",
+    "git_branch": "main",
+    "agent_version": "1.0.29",
+    "user_type": "external",
+    "is_meta": False,
+    "model": {"name": "claude-sonnet-4-5-20250929", "stop_reason": "end_turn", "stop_sequence": None},
+    "token_usage": {
+        "input_tokens": 1500,
+        "output_tokens": 350,
+        "cache_creation_tokens": 0,
+        "cache_read_tokens": 1200,
+    },
+    "request_id": "req_abc123",
+}
+BLOCKS = [
+    {"type": "text", "text": "Hello, how can I help?"},
+    {
+        "type": "tool_use",
+        "tool_id": "tool_abc123",
+        "tool_name": "Bash",
+        "input": {"command": "ls -la", "description": "List files"},
+    },
+    {
+        "type": "tool_result",
+        "tool_id": "tool_abc123",
+        "tool_name": "Bash",
+        "output": "total 128\ndrwxr-xr-x ...",
+        "is_error": False,
+    },
+]
+GRAPH = {
+    "is_linear": False,
+    "fork_points": [
+        {
+            "uuid": "msg-uuid-5",
+            "index": 5,
+            "branches": [{"uuid": "msg-uuid-6a", "index": 6}, {"uuid": "msg-uuid-6b", "index": 7}],
+        }
+    ],
+    "active_path": ["msg-uuid-1", "msg-uuid-2", "msg-uuid-10"],
+}
+
+
+def record(index: int, uuid: str, parent: str | None, role: str, at: str, **fields: Any) -> dict[str, Any]:
+    known = {"index": index, "uuid": uuid, "parent_uuid": parent, "role": role, "timestamp": at}
+    return known | {"content": [{"type": "text", "text": uuid}]} | fields
+
+
+def test_the_documents_header_is_accepted_and_written_as_it_stands() -> None:
+    assert list(schemas.complaints(schemas.NDJSON, HEADER)) == []
+    assert through_json(ndjson.read_header(HEADER)) == HEADER
+    homes = [Origin("/x"), Origin("/x", "wsl", "ubuntu", "wsl_ubuntu"), Origin("/x", "remote", "vm01", "remote_vm01")]
+    agents, places = ("claude-code", "codex", "gemini"), ("/srv/myproject", "/srv/other-project")
+    sessions = [
+        session(agent=agents[n % 3], origin=homes[n % 3], workspace=places[n % 2], id=f"{n}") for n in range(42)
+    ]
+    written = through_json(ndjson.header(sessions, datetime(2025, 12, 27, 10, 30, tzinfo=UTC), "1.0"))
+    assert written == HEADER | {"homes": ["local", "remote_vm01", "wsl_ubuntu"]}  # sorted
+
+
+def test_the_documents_session_metadata_and_blocks_are_accepted_and_written_as_they_stand() -> None:
+    said, called, result = BLOCKS
+    given = {
+        "type": "session",
+        "session": SESSION,
+        "messages": [
+            record(1, "msg-uuid-122", None, "user", SESSION["started_at"], metadata={"cwd": "/home/user/myproject"}),
+            record(
+                2, "msg-uuid-123", "msg-uuid-122", "assistant", "2025-12-27T09:00:05Z",
+                content=[said, called], metadata=METADATA,
+            ),
+            record(3, "msg-uuid-124", "msg-uuid-123", "user", SESSION["ended_at"], content=[result]),
+        ],
+    }  # fmt: skip
+    assert list(schemas.complaints(schemas.NDJSON, given)) == []
+    written = line(retold(ndjson.read_session(given)))
+    assert written["messages"][1]["metadata"] == {k: v for k, v in METADATA.items() if k != "is_meta"}
+    written["messages"][1]["metadata"]["is_meta"] = False  # what is not so is left out
+    assert written == given
+
+
+def test_the_documents_graph_is_accepted_and_that_of_such_a_session_is_written() -> None:
+    """Its path is an excerpt: that of a session names every message of the last branch."""
+    links = [(f"msg-uuid-{n}", f"msg-uuid-{n - 1}" if n > 1 else None) for n in range(1, 6)]
+    links += [("msg-uuid-6a", "msg-uuid-5"), ("msg-uuid-6b", "msg-uuid-5"), ("msg-uuid-10", "msg-uuid-6b")]
+    messages = [
+        record(n, uuid, parent, "user", f"2025-12-27T09:00:{n:02}Z") for n, (uuid, parent) in enumerate(links, start=1)
+    ]
+    facts = SESSION | {"started_at": "2025-12-27T09:00:01Z", "ended_at": "2025-12-27T09:00:08Z"}
+    given = {"type": "session", "session": facts, "messages": messages, "graph": GRAPH}
+    assert list(schemas.complaints(schemas.NDJSON, given)) == []
+    path = [f"msg-uuid-{n}" for n in ("1", "2", "3", "4", "5", "6b", "10")]
+    assert line(retold(ndjson.read_session(given))) == given | {"graph": GRAPH | {"active_path": path}}
+
+
+def test_a_file_of_the_documents_examples_is_valid_and_comes_in(tmp_path: Path) -> None:
+    said = record(1, "msg-uuid-123", "msg-uuid-122", "assistant", "2025-12-27T09:00:00Z", metadata=METADATA)
+    result = record(2, "msg-uuid-124", "msg-uuid-123", "user", "2025-12-27T10:30:00Z", content=BLOCKS[2:])
+    messages = [said | {"content": BLOCKS[:2]}, result]
+    session_line = {"type": "session", "session": SESSION, "messages": messages, "graph": GRAPH}
+    lines = (HEADER | {"session_count": 1}, session_line)
+    (tmp_path / "export.ndjson").write_text("".join(json.dumps(value) + "\n" for value in lines))
+    aj = Aj(tmp_path)
+    assert aj("validate", "--strict", "export.ndjson").lines == ["export.ndjson: NDJSON, 1 session: valid"]
+    assert aj("import", "export.ndjson").lines[0] == "export.ndjson: 1 session: 1 new · 1 new message"
+    assert aj("search", "drwxr-xr-x", "--json").object["matches"][0]["session"]["id"] == "abc123-def456"
 
 
 def test_the_documents_complete_example_is_read_as_it_means() -> None:
