@@ -36,9 +36,10 @@ class Said:
 
     def holds(self, message: Message) -> bool:
         """And takes what it holds."""
-        units, taken = list(_units(message)), []
+        units = list(_units(message))
         if not units:
             return (message.uuid or message.at) in self._records
+        taken: list[Unit] = []
         for unit in units:
             stored = self._stored(unit)
             if stored is None:
@@ -53,26 +54,31 @@ class Said:
         if self._units[unit] > 0:
             return unit
         kind, words = unit
+        alike = (kind, _MARK.join(_parts(words)))
+        if found := next((u for u in self._alike.get(alike, ()) if self._units[u] > 0), None):
+            return found
         parts = _parts(words)
-        known = self._units if len(parts) > 1 else self._redacted
-        near = [(u, _parts(u[1])) for u in known if u[0] == kind and self._units[u] > 0]
-        same = (u for u, others in near if parts == others)
-        return next(same, None) or next((u for u, others in near if _may_be(parts, others)), None)
+        known = self._alike if len(parts) > 1 else self._redacted
+        near = (a for a in known if a[0] == kind and (_fits(parts, a[1]) or _fits(a[1].split(_MARK), words)))
+        return next((u for a in near for u in self._alike[a] if self._units[u] > 0), None)
+
+    @cached_property
+    def _alike(self) -> dict[Unit, list[Unit]]:
+        """The units by what they are without a placeholder's number and kind."""
+        alike: dict[Unit, list[Unit]] = {}
+        for unit in self._units:
+            alike.setdefault((unit[0], _MARK.join(_parts(unit[1]))), []).append(unit)
+        return alike
 
     @cached_property
     def _redacted(self) -> list[Unit]:
-        return [unit for unit in self._units if len(_parts(unit[1])) > 1]
+        return [alike for alike in self._alike if _MARK in alike[1]]
 
 
 def _parts(words: str) -> list[str]:
-    """What stands around the placeholders."""
+    """What stands around placeholders. Each stands for anything, also for another: its number is that of one export,
+    and its kind that by which this export met the secret first."""
     return _PLACEHOLDER.split(words) if _MARK in words else [words]
-
-
-def _may_be(one: list[str], other: list[str]) -> bool:
-    """Whether either may be a redaction of the other. A placeholder stands for anything, also for another: its number
-    is that of one export, and its kind that by which this export met the secret first."""
-    return _fits(one, _MARK.join(other)) or _fits(other, _MARK.join(one))
 
 
 def _fits(parts: list[str], words: str) -> bool:
