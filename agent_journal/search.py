@@ -220,11 +220,11 @@ class Journal:
             return Freshness(len(found.changed), stale=True)
         notes = list(report.notes)
         if first and report.left:
-            notes.append(f"first run: {report.sources_read} newest files are in, {report.left} left: aj reindex")
+            notes.append(f"first run: the {report.sources_read} newest files are in")
         return Freshness(report.left, notes=tuple(notes))
 
     def _index(self) -> Lexical | None:
-        if self._lexical is None:
+        if self._lexical is None or self._lexical.is_replaced:
             self._lexical, _ = Lexical.open(self.store, indexed(self.config))
         return self._lexical
 

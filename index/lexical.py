@@ -10,6 +10,7 @@ import errno
 import hashlib
 import json
 import os
+import secrets
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -86,11 +87,12 @@ class Indexed(Struct, frozen=True):
 
 
 class Lexical:
-    def __init__(self, folder: Path, index: tantivy.Index, options: Indexed, reached: int) -> None:
+    def __init__(self, folder: Path, index: tantivy.Index, options: Indexed, reached: int, made: str) -> None:
         self.folder = folder
         self.index = index
         self.options = options
         self.reached = reached
+        self.made = made  # names this index: another one in its folder has another name
 
     @classmethod
     def open(cls, store: Store, options: Indexed) -> tuple[Lexical | None, str]:
@@ -113,7 +115,7 @@ class Lexical:
             index.reload()
         except (ValueError, OSError):
             return None, DAMAGED
-        return cls(folder, index, options, int(state["seq"])), ""
+        return cls(folder, index, options, int(state["seq"]), state.get("made", "")), ""
 
     @classmethod
     def create(cls, store: Store, options: Indexed, name: str = FOLDER) -> Lexical:
@@ -127,7 +129,7 @@ class Lexical:
         except (OSError, ValueError) as error:
             raise unwritable(folder, error) from error
         words.register(index)
-        made = cls(folder, index, options, 0)
+        made = cls(folder, index, options, 0, secrets.token_hex(8))
         made._write_state(store, 0)
         return made
 
@@ -140,6 +142,13 @@ class Lexical:
             raise unwritable(place, error) from error
         self.folder = place
 
+    @property
+    def is_replaced(self) -> bool:
+        """Whether another process put another index into its folder: tantivy takes its files for those of this one, and
+        would find nothing or half of it."""
+        state = _state(self.folder)
+        return state is not None and state.get("made", "") != self.made
+
     def searcher(self) -> tantivy.Searcher:
         return self.index.searcher()
 
@@ -147,6 +156,7 @@ class Lexical:
         """After the commit: a crash in between replays harmlessly, since every change is delete, then add."""
         mark = self.options.mark
         state = {"format": FORMAT, "tantivy": ENGINE, "options": mark, "journal": store.journal_id, "seq": seq}
+        state["made"] = self.made
         temporary = self.folder / (STATE + ".new")
         try:
             _make_private(self.folder)

@@ -5,4 +5,4 @@ import signal
 import time
 
 os.kill(os.getppid(), signal.SIGINT)
-time.sleep(2)
+time.sleep(30)
