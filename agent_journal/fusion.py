@@ -31,7 +31,7 @@ HELD_MANY = 0.5
 def trust(best: float, rarity: float) -> float:
     """What words are worth, by the best score they reach."""
     cover = min(1.0, best / rarity / FULL_COVER) if rarity > 0 else 1.0
-    return cover**COVER_POWER * best / USUAL_BEST
+    return float(cover**COVER_POWER) * best / USUAL_BEST
 
 
 def peak(strongest: float) -> float:

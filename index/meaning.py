@@ -187,7 +187,8 @@ class Meaning:
         some = self.vectors.vectors[:: max(1, self.vectors.count // COMMON_ROWS)].astype(np.float32)
         some = some[np.square(some).sum(axis=1) <= MOST_COSINE]  # a damaged row must not decide for all others
         enough = self.vectors.count / (self.vectors.count + COMMON_ROWS)
-        return (enough * some.sum(axis=0) / max(len(some), 1)).astype(np.float32)
+        common: Floats = (enough * some.sum(axis=0) / max(len(some), 1)).astype(np.float32)
+        return common
 
     def usual(self, query: Floats, mask: NDArray[np.bool_] | None) -> Usual:
         """Among what a filter leaves, and among everything the less that is: among a few, none stands out."""
