@@ -137,6 +137,8 @@ def _formats(given: list[Format] | None, target: str | None, *, json: bool, sour
     chosen = tuple(dict.fromkeys([f.value for f in given or ()] + ["ndjson"] * json))
     suffix = _suffix(target)
     named = _BY_NAME.get(suffix)
+    if suffix == ".json" and chosen == ("ndjson",):  # lines of JSON: no lie
+        return chosen
     if named and len(chosen) == 1 and named != chosen[0]:
         says = f"the name of {target} says {named}, but {chosen[0]} is asked for"
         raise typer.BadParameter(f"{says}: leave out one, or change it", param_hint="--output")

@@ -266,7 +266,7 @@ def test_one_session_goes_into_the_file_that_is_named_and_its_name_says_the_form
     [
         (["-f", "markdown", "-o", "x.html"], "the name of x.html says html, but markdown is asked for"),
         (["--json", "-o", "notes.md"], "the name of notes.md says markdown, but ndjson is asked for"),
-        (["--json", "-o", "all.json.gz"], "the name of all.json.gz says sessiondata, but ndjson is asked for"),
+        (["-f", "html", "-o", "all.json.gz"], "the name of all.json.gz says sessiondata, but html is asked for"),
         (
             ["-o", "foo.xyz"],
             "no format has names in .xyz; known are .html, .md, .ndjson, .jsonl, .json: "
@@ -287,6 +287,7 @@ def test_what_misleads_nobody_is_written(aj: Aj) -> None:
         (["-f", "markdown", "-o", "cart.txt"], "cart.txt"),
         (["-o", "CART.MD"], "CART.MD"),
         (["--json", "-o", "cart.jsonl.gz"], "cart.jsonl.gz"),
+        (["--json", "-o", "cart.json"], "cart.json"),
         (["-o", "there.d"], "there.d/*.html"),
         (["-o", "new.d/"], "new.d/*.html"),
     ):
