@@ -385,10 +385,10 @@ def small_disk(folder: Path, options: str) -> Iterator[None]:
 
 
 @linux
-@pytest.mark.parametrize("size", ["200k", "700k", "2m"])
+@pytest.mark.parametrize("size", ["200k", "1m"])
 def test_full_disk_is_a_sentence_and_the_next_run_completes(home: Home, tmp_path: Path, size: str) -> None:
     chance = random.Random(1)
-    for number in range(150):
+    for number in range(60):
         noise = " ".join(f"{chance.getrandbits(64):x}" for _ in range(1500))
         home.claude(*talk("heron", timestamp="2026-03-02T09:15:00.000Z"), user(f"n{number}", noise), name=f"s{number}")
     disk = tmp_path / "disk"

@@ -37,7 +37,6 @@ from agent_journal.session import (
     derive,
 )
 
-HOME = Path(__file__).parents[1].parent / "shared" / "data" / "home"
 FILE = Origin("/imported.json")
 AT = datetime(2025, 11, 13, 10, tzinfo=UTC)
 MODEL = "claude-3-5-sonnet-20241022"
@@ -724,11 +723,10 @@ def test_open_schema_differs_from_the_shipped_one_in_the_providers_only() -> Non
     assert {**free, "$id": strict["$id"], "title": strict["title"]} == strict
 
 
-@pytest.mark.skipif(not HOME.is_dir(), reason="no shared data")
-def test_every_real_session_is_valid_and_comes_back_as_it_was() -> None:
+def test_every_real_session_is_valid_and_comes_back_as_it_was(beginnings: Path) -> None:
     count = 0
     for connector in CONNECTORS:
-        for root in connector.roots({}, HOME):
+        for root in connector.roots({}, beginnings):
             for source in connector.discover(root).sources:
                 for transcript in connector.parse(source).transcripts:
                     made = written(account(transcript.session, *transcript.messages))
