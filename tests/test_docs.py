@@ -144,8 +144,10 @@ def test_commands_are_found_in_every_page() -> None:
 def test_every_quoted_command_is_understood(command: str) -> None:
     """Parsed by the program itself; not run, for some would change things."""
     code = (
-        "import sys, click, typer; from agent_journal.process import as_search; from agent_journal.cli import app\n"
-        "group = typer.main.get_command(app); context = group.make_context('aj', as_search(sys.argv[1:], group))\n"
+        "import sys, click, typer; from agent_journal.cli import app\n"
+        "from agent_journal.process import as_search, command_names\n"
+        "group, words = typer.main.get_command(app), as_search(sys.argv[1:], command_names())\n"
+        "context = group.make_context('aj', words)\n"
         "while isinstance(context.command, click.Group):\n"
         "    words = [*getattr(context, '_protected_args', ()), *context.args]\n"
         "    name, command, rest = context.command.resolve_command(context, words)\n"
