@@ -84,7 +84,8 @@ def command_names() -> list[str]:
 
 
 def _commands() -> Iterator[tuple[str, CommandInfo | TyperInfo]]:
-    for info in (*app.registered_commands, *app.registered_groups):
+    every: list[CommandInfo | TyperInfo] = [*app.registered_commands, *app.registered_groups]
+    for info in every:
         yield str(info.name or getattr(info.callback, "__name__", "")), info
 
 
