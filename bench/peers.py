@@ -129,7 +129,7 @@ def _aj(program: str) -> Tool:
     ask = (program, "search", "--json", "-n", str(TOP))
     return Tool(
         name="aj",
-        index=(program, "reindex"),
+        index=(program, "reindex", "--no-vectors"),  # what the others make; embed.py tells what vectors cost
         asks={"no refresh": (*ask, "--no-refresh", "--"), "refresh": (*ask, "--")},
         sessions=lambda reply: [match["session"]["id"] for match in reply["matches"]],
         state=".agent-journal",
