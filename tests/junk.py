@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from agent_journal.connectors.base import Reading
 from agent_journal.session import Transcript, derive
 
-RELAXED = settings(deadline=None, max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+RELAXED = settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def junk(*keys: str) -> st.SearchStrategy[Any]:

@@ -245,7 +245,7 @@ def test_cutting_the_file_anywhere_changes_no_earlier_message(tmp_path: Path) ->
             assert part == full[: len(part)], text[:cut][-60:]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     st.lists(
         st.one_of(

@@ -351,14 +351,14 @@ BLOCKS = st.one_of(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.lists(BLOCKS, max_size=4), WORDS, st.booleans())
 def test_no_text_breaks_out_of_its_place(blocks: list[Any], name: str, from_user: bool) -> None:
     message = user(*blocks, cwd=name) if from_user else assistant(*blocks, model=name, cwd=name)
     Checked(page_of(account(message, title=name, git_branch=name, workspace=name, agent=name, id=name, key=name)))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.text("xyz <>&\"'\n+-@*`_[]()#!:~", max_size=60))
 def test_no_word_is_lost(text: str) -> None:
     page = Checked(prose(text))

@@ -173,7 +173,7 @@ PIECES = ["\n", "_**User**_\n\n", "_**Agent (x)**_\n\n", "---\n", "```text\n", "
           "<details>\n<summary>Tool use: **R** `a`</summary>\n", "</details>\n", "<!-- x -->\n"]  # fmt: skip
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=30)), max_size=30))
 def test_any_text_is_read(tmp_path_factory: pytest.TempPathFactory, pieces: list[str]) -> None:
     path = tmp_path_factory.getbasetemp() / "page.md"
