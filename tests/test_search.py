@@ -63,7 +63,7 @@ def test_the_exact_phrase_comes_before_the_same_words_scattered(journal: Journal
 
 def test_a_pasted_error_line_is_found_in_the_long_output_that_holds_it(journal: Journal) -> None:
     output = "step done without a word of it\n" * 300 + "fatal: not a git repository\n" + "and so on it went\n" * 300
-    said(journal, "fatal: git could not clone the repository", "is the git repository not a fatal git repository?")
+    said(journal, "fatal git repository", "a fatal git, repository and all: fatal git repository", "not a repository")
     session(journal, "out", assistant("a", tool_use("t1", command="make")), user("r", [tool_result("t1", output)]))
     best = journal.search("fatal: not a git repository").matches[0]
     assert (best.session.session.id, best.where) == ("out", "tool_result")
