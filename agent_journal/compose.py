@@ -13,7 +13,7 @@ from tantivy import Query as Clause
 
 from agent_journal.errors import BadQuery
 from agent_journal.index import words
-from agent_journal.index.lexical import OF_SESSIONS, PLACES, SCHEMA, STEM, milliseconds, one_value
+from agent_journal.index.document import OF_SESSIONS, PLACES, SCHEMA, STEM, milliseconds, one_value
 from agent_journal.query import EITHER, And, Filter, Group, Node, Not, Or, Phrase, Query, Word, asks_for_text
 from agent_journal.session import Session
 

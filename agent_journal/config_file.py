@@ -14,9 +14,10 @@ import re
 import stat
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from agent_journal.errors import BadConfig, JournalUnwritable
 from agent_journal.workplace import private
@@ -24,8 +25,7 @@ from agent_journal.workplace import private
 _BOM = "\ufeff"  # Windows editors begin UTF-8 files with it; TOML does not allow it
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(Struct, frozen=True):
     path: Path
     text: str  # without byte order mark, lines ended by \n alone
     data: dict[str, Any]
@@ -102,8 +102,7 @@ def _parsed(path: Path, text: str) -> dict[str, Any]:
 # --- where things stand in the text ---------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Statement:
+class _Statement(Struct, frozen=True):
     """A table header or a key with its value. Lines are 1-based; a value may end below where it began."""
 
     key: tuple[str, ...]

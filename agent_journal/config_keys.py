@@ -8,10 +8,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
+
+from msgspec import Struct
 
 Value = bool | int | str | tuple[str, ...]
 
@@ -26,11 +27,10 @@ NAMED_AGENTS: Mapping[str, str] = MappingProxyType(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Storage:
+class Storage(Struct, frozen=True):
     index_path: Path
     roots: tuple[str, ...] = ()
-    sources: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # every known agent, most empty
+    sources: Mapping[str, tuple[str, ...]] = {}  # every known agent, most empty
     only: bool = False
     replaced: frozenset[str] = frozenset()  # agents whose sources the environment gave
 
@@ -39,8 +39,7 @@ class Storage:
         return not self.only and agent_key not in self.replaced
 
 
-@dataclass(frozen=True, slots=True)
-class Index:
+class Index(Struct, frozen=True):
     writer_memory_mb: int = 64
     vector_precision: str = "f16"
     thinking: bool = True
@@ -48,8 +47,7 @@ class Index:
     exclude: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Vector:
+class Vector(Struct, frozen=True):
     enabled: bool = True
     model: str = ""  # a name of `aj models list`; "" is the bundled one
     model_path: Path = Path("~/.chats/models")  # load() expands it
@@ -59,30 +57,27 @@ class Vector:
     fallback: str = "hash"
 
 
-@dataclass(frozen=True, slots=True)
-class Search:
+class Search(Struct, frozen=True):
     default_mode: str = "hybrid"
     default_context: int = 3
     max_results: int = 20
     clip_chars: int = 600
 
 
-@dataclass(frozen=True, slots=True)
-class Export:
+class Export(Struct, frozen=True):
     default_format: str = "html"
     html_theme: str = "dark"
     include_tool_calls: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Config:
+class Config(Struct, frozen=True):
     storage: Storage
     index: Index = Index()
     vector: Vector = Vector()
     search: Search = Search()
     export: Export = Export()
-    homes: Mapping[str, Path] = field(default_factory=dict)  # label -> another home folder to look into
-    origins: Mapping[str, str] = field(default_factory=dict)  # dotted key -> who set it, but for defaults
+    homes: Mapping[str, Path] = {}  # label -> another home folder to look into
+    origins: Mapping[str, str] = {}  # dotted key -> who set it, but for defaults
 
 
 DEFAULTS = Config(Storage(Path("~/.agent-journal/index")))
@@ -108,8 +103,7 @@ class Kind(StrEnum):
     PATTERNS = "a path, a glob or a list of them"
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(Struct, frozen=True):
     key: str  # dotted, as in the file
     kind: Kind
     help: str

@@ -15,10 +15,11 @@ from agent_journal.config import model_folders
 from agent_journal.connectors.base import Connector, readable
 from agent_journal.connectors.registry import CONNECTORS
 from agent_journal.errors import JournalError
+from agent_journal.index.document import Indexed
 from agent_journal.index.forgotten import KIND as FORGOTTEN
 from agent_journal.index.forgotten import pending
 from agent_journal.index.guard import guarded
-from agent_journal.index.lexical import Indexed, Lexical
+from agent_journal.index.lexical import Lexical
 from agent_journal.index.scan import Look, Scan, scan
 from agent_journal.index.store import DATABASE, SourceRow, Store
 from agent_journal.index.sync import indexed

@@ -191,6 +191,7 @@ class _Run:
             if self.source is None:
                 self.source = self.intake.import_source(IMPORTED, str(self.path))
             self.merged += self.intake.add(self.source, str(self.path), kept)
+        self.intake.written.clear()  # the word index follows when all is in, and reads what it needs
 
     def done(self) -> Imported:
         return Imported(

@@ -13,7 +13,8 @@ from msgspec import Struct
 
 from agent_journal import compose
 from agent_journal.answer import Parts, Snippet
-from agent_journal.index.lexical import OF_SESSIONS, PLACES, STEM, Lexical, contents
+from agent_journal.index.document import OF_SESSIONS, PLACES, STEM, contents
+from agent_journal.index.lexical import Lexical
 from agent_journal.index.store import Copy, Store
 from agent_journal.paging import Page
 from agent_journal.query import Filter, Node, Query

@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
+
+from msgspec import Struct, structs
 
 from agent_journal.dates import local_now
 from agent_journal.errors import BadQuery
@@ -23,23 +24,19 @@ MAX_DEPTH = 50  # of parentheses: keeps every walk of the tree far from Python's
 EITHER = frozenset(FIELDS) - {"is", "since", "until"}
 
 
-@dataclass(frozen=True, slots=True)
-class Not:
+class Not(Struct, frozen=True):
     item: Node
 
 
-@dataclass(frozen=True, slots=True)
-class And:
+class And(Struct, frozen=True):
     items: tuple[Node, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Or:
+class Or(Struct, frozen=True):
     items: tuple[Node, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(Struct, frozen=True):
     """Things side by side: phrases, filters and parentheses are required, what is negated is excluded, and
     of the bare words any may match; filters of one EITHER field are alternatives."""
 
@@ -63,8 +60,7 @@ def asks_for_text(node: Node) -> bool:
     return isinstance(node, (Word, Phrase))
 
 
-@dataclass(frozen=True, slots=True)
-class Query:
+class Query(Struct, frozen=True):
     text: str  # as typed, in NFC
     typed: Node | None
     options: tuple[Filter | Not, ...] = ()
@@ -97,7 +93,7 @@ class Query:
     def with_filter(self, field: str, value: str, *, negated: bool = False, now: datetime | None = None) -> Query:
         """The query narrowed by an option. Options stand side by side: the same one twice means either."""
         option = filter_of(field, _normal(value), now or local_now())
-        return replace(self, options=(*self.options, Not(option) if negated else option))
+        return structs.replace(self, options=(*self.options, Not(option) if negated else option))
 
 
 def _leaves(node: Node | None) -> Iterator[Node]:

@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
+
+from msgspec import Struct
 
 from agent_journal.dates import moment
 from agent_journal.errors import BadQuery
@@ -37,20 +38,17 @@ GUESSED = {
 MIN_PREFIX_LETTERS = 2  # one letter before * would stand for a large part of all words
 
 
-@dataclass(frozen=True, slots=True)
-class Word:
+class Word(Struct, frozen=True):
     text: str
     prefix: bool = False
     fuzzy: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Phrase:
+class Phrase(Struct, frozen=True):
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Filter:
+class Filter(Struct, frozen=True):
     field: str
     value: str  # as written; of role, in and is the canonical name
     at: datetime | None = None  # since: the first moment that passes; until: the first that does not. UTC
@@ -59,8 +57,7 @@ class Filter:
 Leaf = Word | Phrase | Filter
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(Struct, frozen=True):
     kind: str  # "leaf", "AND", "OR", "NOT", "(", ")"
     leaf: Leaf | None = None  # None of a parenthesis; of an operator the word it is where it joins nothing
     negated: bool = False  # written with a dash before it

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 PER_SESSION = 3  # matches of one session that count in full
 LATER_TURN = 0.9  # what its further matches then count
@@ -16,8 +17,7 @@ SESSION_SHARE = 0.1  # how much the rest of a session's matches may lift its bes
 SESSION_DEPTH = 2  # matches of a session that count for it
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(Struct, frozen=True):
     message: int
     session: int
     score: float

@@ -28,6 +28,7 @@ from agent_journal.index.lock import writing
 from agent_journal.index.scan import Look, Scan, scan
 from agent_journal.index.store import LAST, Copy, Store
 from agent_journal.index.sync import Progress, Sync, SyncReport, indexed
+from agent_journal.index.vectors_kept import NOTHING_YET, kept_marks
 from agent_journal.lookup import Found, Lookup
 from agent_journal.query import Query
 from agent_journal.ranking import Candidate
@@ -308,6 +309,8 @@ class Journal:
             return lookup.page(page, limit, recent=False), None, ONLY_SIGNS
         if not self.config.vector.enabled:
             return lookup.page(page, limit, recent=False), None, VECTORS_OFF
+        if not kept_marks(self.store):
+            return lookup.page(page, limit, recent=False), None, NOTHING_YET
         from agent_journal.hybrid import Hybrid, question
 
         means = self._means()

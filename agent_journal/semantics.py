@@ -15,12 +15,12 @@ from agent_journal.errors import BadModel, NoSuchModel
 from agent_journal.index.embed import Embedder, OnnxEmbedder, load_embedder
 from agent_journal.index.embedding import Embedding
 from agent_journal.index.lock import writing
-from agent_journal.index.meaning import Embedded, Meaning, folder_of, kept_marks
+from agent_journal.index.meaning import Embedded, Meaning
 from agent_journal.index.model import available, find
 from agent_journal.index.store import Store
 from agent_journal.index.sync import EmbeddingReport, Progress
+from agent_journal.index.vectors_kept import FOLDER, NOTHING_YET, folder_of, kept_marks
 
-NOTHING_YET = "nothing is embedded yet: aj reindex"
 OTHERS_ONLY = "the vectors are of other settings or of another state of the journal, or damaged: aj reindex"
 
 
@@ -112,8 +112,8 @@ def embed(
     if loaded.embedder is None:
         return EmbeddingReport(), "", loaded.why
     embedder, precision = loaded.embedder, config.index.vector_precision
-    Store.make_folder(store.folder / "vectors")
-    with writing(store.folder / "vectors", 0.0):
+    Store.make_folder(store.folder / FOLDER)
+    with writing(store.folder / FOLDER, 0.0):
         meaning, _ = _opened(store, config, embedder.mark, embedder.dimensions)
         if meaning is None or (check and meaning.vectors.check()):
             meaning = Meaning.create(store, embedder.mark, embedder.dimensions, precision, embedded(config))

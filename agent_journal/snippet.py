@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from agent_journal.answer import Snippet
 from agent_journal.index import words
@@ -22,16 +23,14 @@ FOLDED = 2  # letters a word may gain by folding accents (ß, œ) or lose by a m
 _RUN = re.compile(r"[^\W_]+")
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
+class Hit(Struct, frozen=True):
     start: int
     end: int
     term: int  # which of the query's words
     exact: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """The best window of one place."""
 
     value: float

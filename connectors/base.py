@@ -11,23 +11,22 @@ import re
 import stat
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
 
-from agent_journal.session import TIME_OF_FILE, Message, Resume, Role, Session, Transcript, prompt_title
+from msgspec import Struct, field
+
+from agent_journal.session import LOCAL, TIME_OF_FILE, Message, Resume, Role, Session, Transcript, prompt_title
 
 
-@dataclass(frozen=True, slots=True)
-class FileStat:
+class FileStat(Struct, frozen=True):
     path: Path
     size: int
     mtime_ns: int
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(Struct, frozen=True):
     """The unit a connector reads: a transcript with its sidecars."""
 
     agent: str
@@ -35,7 +34,7 @@ class Source:
     files: tuple[FileStat, ...]  # everything whose change means reading again; path's own stat first
     kind: str = ""  # which of its formats the connector will read; private to it
     read_last: bool = False  # repeats what other sources tell better: read when those are known
-    home: str = "local"
+    home: str = LOCAL
 
     @property
     def fingerprint(self) -> str:
@@ -51,13 +50,12 @@ class Source:
         return sum(f.size for f in self.files)
 
 
-@dataclass(slots=True)
-class Discovery:
+class Discovery(Struct):
     """What a look at the disk found. Nothing below an `unlisted` root or folder may be called gone."""
 
-    sources: list[Source] = field(default_factory=list)
-    passed: list[tuple[Path, str]] = field(default_factory=list)  # seen, not a session: path and reason
-    unlisted: list[tuple[Path, str]] = field(default_factory=list)  # not readable: path and the system's reason
+    sources: list[Source] = []
+    passed: list[tuple[Path, str]] = []  # seen, not a session: path and reason
+    unlisted: list[tuple[Path, str]] = []  # not readable: path and the system's reason
 
     def extend(self, other: Discovery) -> None:
         self.sources += other.sources
@@ -65,13 +63,12 @@ class Discovery:
         self.unlisted += other.unlisted
 
 
-@dataclass(slots=True)
-class Reading:
+class Reading(Struct):
     """What reading one source yielded, and what it left out, by kind: nothing is dropped unnamed."""
 
-    transcripts: list[Transcript] = field(default_factory=list)
+    transcripts: list[Transcript] = []
     skipped: Counter[str] = field(default_factory=Counter)  # by kind of record: "progress/hook_progress"
-    bad_lines: list[tuple[int, str]] = field(default_factory=list)  # 1-based number, reason; the first MAX_NAMED
+    bad_lines: list[tuple[int, str]] = []  # 1-based number, reason; the first MAX_NAMED
     bad_line_count: int = 0
     lines: int = 0
     unfinished: bool = False  # the last line is still being written

@@ -6,8 +6,9 @@ Never writes to Cursor's folders. A transcript without a database is the editor'
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from agent_journal.connectors.base import Discovery, Reading, Source, database_files, readable, resumed, stat_of, walk
 from agent_journal.connectors.cursor_files import (

@@ -6,8 +6,9 @@ Never writes to the editor's folders. How the databases are read is in cursor_st
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from agent_journal.connectors.base import Discovery, Reading, Source, database_files, entries, given_folder, stat_of
 from agent_journal.connectors.cursor_files import (

@@ -10,6 +10,7 @@ import contextlib
 import hashlib
 import os
 import re
+import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -95,11 +96,15 @@ class OnnxEmbedder:
         self._tokens = min(card.tokens, LONGEST_INPUT)  # what lies beyond is not read
         self._file, self._words = model.folder / card.model, model.folder / card.tokenizer
         self._threads = threads or usable_cores()
-        self._tokenizer = _tokenizer(model, self._tokens)
+        loading = _Loading(self._file)
+        try:
+            self._tokenizer = _tokenizer(model, self._tokens)
+        finally:
+            loading.join()
+        self._session, self._errors = loading.session()
         self._special = self._tokenizer.num_special_tokens_to_add(False)
         if self._tokens <= self._special:
             raise BadModel(f"{self._file} would read {self._tokens} tokens, of which {self._special} are no text")
-        self._session, self._errors = _session(self._file)
         self._inputs = {given.name: _INTEGERS.get(given.type) for given in self._session.get_inputs()}
         self._output = card.output or self._session.get_outputs()[0].name
         found = len(self._probed())
@@ -241,8 +246,40 @@ def _tokenizing(path: Path) -> Iterator[None]:
         raise BadModel(f"{path} cannot read a text: {error}") from error
 
 
-def _session(path: Path) -> tuple[Any, tuple[type[Exception], ...]]:
-    """The session, and what its runs may raise."""
+class _Loading(threading.Thread):
+    """The weights on their way into memory. That needs no Python, so the tokenizer is read meanwhile, which takes as
+    long: an eighth of a cold search saved."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(daemon=True)
+        self._path = path
+        self._runtime, self._errors = _runtime()
+        self._session: Any = None
+        self._failure: Exception | None = None
+        if not path.is_file():
+            raise BadModel(f"{path} is missing", ADD_AGAIN)
+        self.start()
+
+    def run(self) -> None:
+        options = self._runtime.SessionOptions()
+        options.log_severity_level = QUIET
+        options.intra_op_num_threads = 1
+        options.enable_mem_pattern = False  # one is kept for each length of text; the arena alone takes half of that
+        try:
+            self._session = self._runtime.InferenceSession(self._path, options, providers=["CPUExecutionProvider"])
+        except self._errors as error:
+            self._failure = error
+
+    def session(self) -> tuple[Any, tuple[type[Exception], ...]]:
+        """The session, and what its runs may raise."""
+        self.join()
+        if self._failure is not None:
+            raise BadModel(f"{self._path} cannot be loaded: {_brief(self._failure)}") from self._failure
+        return self._session, self._errors
+
+
+def _runtime() -> tuple[Any, tuple[type[Exception], ...]]:
+    """onnxruntime, and what it may raise."""
     os.environ.update(dict.fromkeys(TELEMETRY_OFF, "1"))
     try:
         with _silent():
@@ -254,16 +291,7 @@ def _session(path: Path) -> tuple[Any, tuple[type[Exception], ...]]:
     errors: tuple[type[Exception], ...] = (*own, RuntimeError, ValueError, TypeError)
     onnxruntime.set_default_logger_severity(QUIET)
     onnxruntime.disable_telemetry_events()  # Windows reads no variable
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = QUIET
-    options.intra_op_num_threads = 1
-    options.enable_mem_pattern = False  # one is kept for each length of text; the arena alone takes half of that
-    if not path.is_file():
-        raise BadModel(f"{path} is missing", ADD_AGAIN)
-    try:
-        return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"]), errors
-    except errors as error:
-        raise BadModel(f"{path} cannot be loaded: {_brief(error)}") from error
+    return onnxruntime, errors
 
 
 @contextlib.contextmanager

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agent_journal.index.chunks import chunks, digest_of
+from agent_journal.index.document import capped, said, titled
 from agent_journal.index.embed import Embedder
 from agent_journal.index.exclusion import is_private
 from agent_journal.index.guard import guarded
-from agent_journal.index.lexical import capped, said, titled
 from agent_journal.index.meaning import NOTHING, PLACE, Embedded, Meaning
 from agent_journal.index.store import Store
 from agent_journal.index.sync import EmbeddingReport

@@ -65,6 +65,7 @@ class Intake:
         self.store = store
         self.db = store.db
         self.forgotten = Forgotten(store)
+        self.written: dict[int, Message] = {}  # by id, as they stand now, until the caller clears it
 
     def admitted(
         self, source_path: str, transcripts: Sequence[Transcript]
@@ -337,6 +338,7 @@ class Intake:
         return self.store.message_of(self.db.execute("SELECT body FROM message WHERE id = ?", (number,)).fetchone()[0])
 
     def _delete(self, number: int, digest: int, seq: int) -> None:
+        self.written.pop(number, None)
         self.db.execute("DELETE FROM message WHERE id = ?", (number,))
         self.db.execute("INSERT INTO tombstone VALUES (?, ?)", (seq, number))
         # Its document may have stood for copies elsewhere: theirs has to be written again.
@@ -353,6 +355,7 @@ class Intake:
             ),
         )  # fmt: skip
         assert done.lastrowid is not None
+        self.written[done.lastrowid] = message
         return done.lastrowid
 
     def _update(self, old: _Row, message: Message, seq: int, merged: Merged) -> Message:
@@ -373,6 +376,7 @@ class Intake:
             "UPDATE message SET digest = ?, stamp = ?, prompt = ?, changed_seq = ?, body = ? WHERE id = ?",
             (digest, stamp, codec.prompt_of(message), seq, self.store.bodies.stored(packed), old.id),
         )
+        self.written[old.id] = message
         merged.messages_changed += 1
         return message
 

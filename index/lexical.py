@@ -7,26 +7,24 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
 import json
 import os
 import secrets
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import datetime
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import tantivy
-from msgspec import Struct, msgpack
 
 from agent_journal.errors import JournalError, JournalUnwritable, unwritable
 from agent_journal.index import words
+from agent_journal.index.document import SCHEMA, Indexed, document
 from agent_journal.index.exclusion import is_private
 from agent_journal.index.store import Copy, Store
-from agent_journal.session import Attachment, Message, StoredSession
+from agent_journal.session import Message, StoredSession
 
 FORMAT = 5  # raised when documents would be written differently: the folder is then rebuilt
 ENGINE: str = tantivy.__version__  # type: ignore[attr-defined]  # another release may not read its files
@@ -36,54 +34,6 @@ MANIFEST = "meta.json"  # tantivy's own list of segments
 DAMAGED = "the word index is damaged"
 LEAST_SPACE = 2**20  # bytes free; below it a writer that died is taken to have died of a full disk
 BATCH = 500  # messages read from the store at a time
-MAX_FOLDER_CHARS = 1024  # of a path whose every part becomes a term
-MAX_PATHS = 40  # files named per document
-PATH_SUFFIXES = 6  # a/b/c.py is found as c.py, b/c.py, …
-MAX_FIELD_CHARS = 2_000_000  # of a message's own text; a pasted dump beyond this is searched by its head and tail
-
-# A score is multiplied by log2(2 + weight): what people and models said counts twice what programs injected.
-SAID_WEIGHT, META_WEIGHT = 2, 0
-
-# Where words stand: one field each, with a twin for stems.
-PLACES = ("text", "thinking", "input", "output", "title")
-STEM = "_stem"
-
-
-def _schema() -> tantivy.Schema:
-    builder = tantivy.SchemaBuilder()
-    for name in ("id", "session", "seq"):
-        builder.add_unsigned_field(name, indexed=True, fast=True)
-    builder.add_unsigned_field("shown", indexed=True, fast=True)  # the session whose copy is shown
-    builder.add_unsigned_field("weight", fast=True)
-    builder.add_integer_field("at", indexed=True, fast=True)
-    for name in ("agent", "home", "project", "dir", "branch", "role", "tool", "file", "model", "is"):
-        builder.add_text_field(name, tokenizer_name="raw", index_option="basic")
-    for name in PLACES:
-        builder.add_text_field(name, tokenizer_name=words.EXACT, index_option="position")
-        builder.add_text_field(name + STEM, tokenizer_name=words.STEMMED, index_option="freq")
-    return builder.build()
-
-
-SCHEMA = _schema()
-OF_SESSIONS = ("agent", "home", "project")  # fields that differ between the sessions a message stands in
-
-
-def one_value(field: str) -> str:
-    """The flag of a message all of whose sessions agree in a field."""
-    return f"one {field}"
-
-
-class Indexed(Struct, frozen=True):
-    """What of a message is indexed. Other options make another index."""
-
-    thinking: bool = True
-    tool_output_chars: int = 20_000
-    exclude: tuple[str, ...] = ()  # sessions that were stored before they were excluded are not found
-
-    @property
-    def mark(self) -> str:
-        """Tells whether they changed, without telling what is private."""
-        return hashlib.blake2b(msgpack.encode(self), digest_size=8).hexdigest()
 
 
 class Lexical:
@@ -257,12 +207,15 @@ class LexicalWriter:
         fresh = lexical.reached == 0 and lexical.searcher().num_docs == 0
         self.highest = 0 if fresh else 2**62
         self.sessions: dict[int, StoredSession] = {}
+        self.at_hand: Mapping[int, Message] = {}
 
-    def feed(self) -> None:
-        """Hand over every change of the store up to now. Commits nothing."""
+    def feed(self, at_hand: Mapping[int, Message]) -> None:
+        """Hand over every change of the store up to now. Commits nothing. `at_hand`: messages as the store has them, by
+        id, that need not be read back: of a full index that is a tenth of the time."""
         seq = self.store.seq
         self.sessions.clear()  # their facts may have changed since the last time
-        with _writing(self.lexical.folder):
+        self.at_hand = at_hand
+        with _writing(self.lexical.folder), self.store.snapshot():  # one look: a lock for each message takes as long
             self._forget(self._tombstones(seq))
             for batch in self._changed(seq):
                 self._write(batch)
@@ -320,10 +273,10 @@ class LexicalWriter:
             self.writer.delete_documents_by_query(tantivy.Query.term_set_query(SCHEMA, "id", list(messages)))
 
     def _document(self, number: int, copies: Sequence[Copy]) -> tantivy.Document:
-        stored = self.store.message(number)
+        message = self.at_hand.get(number) or self.store.message(number).message
         sessions = [self._session(copy.session) for copy in copies]
         heads = [session for copy, session in zip(copies, sessions, strict=True) if copy.is_head]
-        fields = document(stored.message, sessions, heads, self.lexical.options)
+        fields = document(message, sessions, heads, self.lexical.options)
         fields["id"] = [number]
         fields["session"] = sorted({copy.session for copy in copies})
         fields["shown"] = [copies[0].session]
@@ -339,127 +292,3 @@ class LexicalWriter:
         if session not in self.sessions:
             self.sessions[session] = self.store.session(session)
         return self.sessions[session]
-
-
-def document(
-    message: Message, sessions: Sequence[StoredSession], heads: Sequence[StoredSession], options: Indexed
-) -> dict[str, list[Any]]:
-    """The fields of one message, with the facts of every session it stands in."""
-    calls = message.tool_calls
-    fields: dict[str, list[Any]] = {
-        "agent": sorted({s.session.agent for s in sessions}),
-        "home": sorted({s.session.origin.home for s in sessions}),
-        "project": sorted({s.derived.project.lower() for s in sessions if s.derived.project}),
-        "dir": sorted(set(_folders(p for p in (message.cwd, *(s.session.workspace for s in sessions)) if p))),
-        "role": [message.role.value],
-        "is": sorted(_flags(message, sessions)),
-        "weight": [META_WEIGHT if message.is_meta else SAID_WEIGHT],
-    }
-    fields["is"] += [one_value(name) for name in OF_SESSIONS if len(fields[name]) == 1]
-    if message.git_branch:
-        fields["branch"] = [message.git_branch.lower()]
-    if message.model:
-        fields["model"] = [message.model.lower()]
-    if calls:
-        fields["tool"] = sorted({c.name.lower() for c in calls if c.name})
-        fields["file"] = sorted(set(_suffixes(p for c in calls for p in c.paths)))
-    moment = message.at or sessions[0].derived.started_at
-    if moment is not None:
-        fields["at"] = [milliseconds(moment)]
-    for place, text in contents(message, heads, options):
-        fields["is"].append(f"has {place}")
-        ready = words.prepared(text)
-        fields[place] = [ready]
-        fields[place + STEM] = [words.split(ready)]
-    return fields
-
-
-def contents(message: Message, heads: Sequence[StoredSession], options: Indexed) -> Iterator[tuple[str, str]]:
-    """(place, text) for everything searchable in a message."""
-    if text := said(message):
-        yield "text", capped(text, MAX_FIELD_CHARS)
-    if options.thinking and (thought := message.thinking):
-        yield "thinking", capped(thought, MAX_FIELD_CHARS)
-    calls = message.tool_calls
-    if calls:
-        yield "input", capped("\n".join(asked(c.name, c.arguments) for c in calls), MAX_FIELD_CHARS)
-        if results := "\n".join(capped(c.result, options.tool_output_chars) for c in calls if c.result):
-            yield "output", results
-    if heads and (titles := "\n".join(titled(h) for h in heads)):
-        yield "title", titles
-
-
-def said(message: Message) -> str:
-    """The message's own words, with the names and quoted text of what was attached."""
-    parts = [message.text]
-    parts += [f"{b.name} {b.text}".strip() for b in message.blocks if isinstance(b, Attachment)]
-    return "\n\n".join(p for p in parts if p)
-
-
-def asked(name: str, arguments: Any) -> str:
-    """A tool call as text: its name and every value, one a line; keys are the tool's vocabulary, not the user's."""
-    return "\n".join([name, *_leaves(arguments)])
-
-
-def _leaves(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict):
-        for part in value.values():
-            yield from _leaves(part)
-    elif isinstance(value, (list, tuple)):
-        for part in value:
-            yield from _leaves(part)
-    elif isinstance(value, (int, float)) and not isinstance(value, bool):
-        yield str(value)
-
-
-def titled(session: StoredSession) -> str:
-    facts = session.session
-    parts = [facts.title, facts.summary, facts.slug and facts.slug.replace("-", " ")]
-    return "\n".join(p for p in parts if p)
-
-
-def capped(text: str, limit: int) -> str:
-    """Head and tail: what a command was and how it ended are what people look for."""
-    if len(text) <= limit:
-        return text
-    tail = limit // 3
-    return text[: limit - tail] + "\n…\n" + text[len(text) - tail :]
-
-
-def milliseconds(moment: datetime) -> int:
-    return int(moment.timestamp() * 1000)
-
-
-def _flags(message: Message, sessions: Sequence[StoredSession]) -> Iterator[str]:
-    if message.is_error or any(c.success is False for c in message.tool_calls):
-        yield "error"
-    if message.is_meta:
-        yield "meta"
-    if message.is_sidechain:
-        yield "sidechain"
-    if message.is_sidechain or sessions[0].session.is_agent_session:
-        yield "subagent"
-    if len(sessions) == 1:
-        yield "alone"
-
-
-def _folders(paths: Iterable[str]) -> Iterator[str]:
-    """A folder and all above it, so that dir: is one look-up."""
-    for path in paths:
-        clean = path[:MAX_FOLDER_CHARS].replace("\\", "/").rstrip("/")
-        while clean:
-            yield clean
-            clean = clean.rpartition("/")[0]
-
-
-def _suffixes(paths: Iterable[str]) -> Iterator[str]:
-    for number, path in enumerate(paths):
-        if number == MAX_PATHS:
-            return
-        parts = path.lower().replace("\\", "/").strip("/").split("/")
-        for start in range(max(0, len(parts) - PATH_SUFFIXES), len(parts)):
-            yield "/".join(parts[start:])
-        if len(parts) > PATH_SUFFIXES:
-            yield "/".join(parts)

@@ -11,7 +11,6 @@ import json
 import os
 import shutil
 import zlib
-from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ from agent_journal.index import chunks, vector_file
 from agent_journal.index.store import Store
 from agent_journal.index.vectors import NAME as VECTORS
 from agent_journal.index.vectors import Vectors
+from agent_journal.index.vectors_kept import folder_of
 from agent_journal.workplace import private
 
 FORMAT = 1
@@ -289,10 +289,6 @@ class _Index(Struct, frozen=True):
         return np.where(self.message[at] == messages, at, -1)
 
 
-def folder_of(store: Store, mark: str, precision: str) -> Path:
-    return store.folder / "vectors" / f"{mark}-{precision}"
-
-
 def prune(store: Store, folder: Path) -> bool:
     """Leave no vector but those of messages in the store; the caller holds the lock. False: nothing tells which they
     are, so all of them were removed."""
@@ -320,16 +316,6 @@ def prune(store: Store, folder: Path) -> bool:
 
 def _folder_in_place_of_file(folder: Path) -> Path | None:
     return next((path for path in (folder / VECTORS, folder / NAME) if path.is_dir()), None)
-
-
-def kept_marks(store: Store) -> Sequence[str]:
-    """Names of the folders that hold vectors, newest first."""
-    try:
-        every = [each for each in (store.folder / "vectors").iterdir() if each.is_dir()]
-        found = [(each.stat().st_mtime_ns, each.name) for each in every]
-    except OSError:
-        return []
-    return [name for _, name in sorted(found, reverse=True)]
 
 
 def _read(path: Path) -> tuple[State | None, NDArray[Any]]:

@@ -7,15 +7,16 @@ import glob
 import hashlib
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from agent_journal.config import Config
 from agent_journal.connectors.base import Connector, Discovery, Source
 from agent_journal.index.exclusion import excluded
 from agent_journal.index.store import Known, Store
+from agent_journal.session import LOCAL
 
 
 class Scan(Struct):
@@ -68,10 +69,10 @@ def _discovered(
     connector: Connector, look: Look, known: Mapping[tuple[str, str, str], Known], projects: Sequence[Path]
 ) -> tuple[Discovery, list[Path]]:
     discovery, every = Discovery(), []
-    for label, home in {"local": look.home, **look.config.homes}.items():
+    for label, home in {LOCAL: look.home, **look.config.homes}.items():
         if look.quick and connector.in_projects:
             roots = [Path(path) for agent, at, path in known if (agent, at) == (connector.agent, label)]
-        elif label == "local":
+        elif label == LOCAL:
             roots = _local_roots(connector, look, projects)
         else:  # settings and environment are about the local home; of another only the usual places count
             roots = connector.roots({}, home) if look.config.storage.discovers(connector.config_key) else []
@@ -82,7 +83,8 @@ def _discovered(
                 found.extend(connector.discover(root))
             except OSError as error:
                 found.unlisted.append((root, error.strerror or str(error)))
-        found.sources = [replace(source, home=label) for source in found.sources]
+        if label != LOCAL:
+            found.sources = [replace(source, home=label) for source in found.sources]
         discovery.extend(found)
     return discovery, every
 

@@ -18,11 +18,12 @@ from agent_journal.config import Config
 from agent_journal.connectors.base import Connector, Reading, Source, home_kind, readable
 from agent_journal.errors import UnreadableSource
 from agent_journal.index.codec import path_value
+from agent_journal.index.document import Indexed
 from agent_journal.index.exclusion import is_private
 from agent_journal.index.forgotten import KIND as FORGOTTEN
 from agent_journal.index.guard import guarded
 from agent_journal.index.intake import Intake, Merged
-from agent_journal.index.lexical import BESIDE, DamagedIndex, Indexed, Lexical, LexicalWriter
+from agent_journal.index.lexical import BESIDE, DamagedIndex, Lexical, LexicalWriter
 from agent_journal.index.scan import Look, Scan, exclusion_mark, failure_mark, scan
 from agent_journal.index.store import Store
 from agent_journal.session import Transcript
@@ -160,7 +161,7 @@ class Sync:
 
     def _feed(self, *, commit: bool) -> None:
         assert self.writer is not None
-        self.writer.feed()
+        self.writer.feed(self.intake.written)
         if commit:
             self.writer.commit()
 
@@ -236,6 +237,7 @@ class Sync:
                 self._write_one(connector, source, failure, reading)
         due = time.monotonic() - self.committed > COMMIT_SECONDS
         self._index(commit=due)
+        self.intake.written.clear()
         if due:
             self.committed = time.monotonic()
 

@@ -15,7 +15,7 @@ EXACT = "exact"  # words as written, lower case, accents folded
 STEMMED = "stemmed"  # identifiers split at capitals, English stems
 LONGEST_WORD = 120  # bytes; longer runs are hashes and encoded files
 
-_CJK = re.compile(
+_CJK = (  # compiled when first met: that takes a millisecond, which most searches need not pay
     "[\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3031-\u3035\u3038-\u303c\u3040-\u30ff\u3130-\u318f"
     "\u31a0-\u31bf\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003134f]+"
 )
@@ -45,7 +45,7 @@ def prepared(text: str) -> str:
     """Text for the exact field. Pure ASCII passes untouched: Python knows that without looking."""
     if text.isascii():
         return text
-    return _CJK.sub(_pairs, unicodedata.normalize("NFC", text))
+    return re.sub(_CJK, _pairs, unicodedata.normalize("NFC", text))
 
 
 def split(text: str) -> str:
@@ -84,7 +84,7 @@ def asked_words(text: str) -> list[str]:
     if text.isascii():
         return _analyzers()[EXACT].analyze(text)
     normal = unicodedata.normalize("NFC", text)
-    return _analyzers()[EXACT].analyze(_CJK.sub(_asked_pairs, normal))
+    return _analyzers()[EXACT].analyze(re.sub(_CJK, _asked_pairs, normal))
 
 
 def _asked_pairs(run: re.Match[str]) -> str:
@@ -97,7 +97,7 @@ def stems(text: str) -> list[str]:
 
 
 def has_cjk(text: str) -> bool:
-    return not text.isascii() and _CJK.search(text) is not None
+    return not text.isascii() and re.search(_CJK, text) is not None
 
 
 # Words that carry no topic. They still count inside phrases; alone they would match every message.

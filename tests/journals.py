@@ -8,11 +8,12 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import logs
+from msgspec import structs
 
 from agent_journal.answer import Answer
 from agent_journal.config import Config, load
@@ -118,7 +119,7 @@ class Home:
 
 
 def words_only(config: Config) -> Config:
-    return replace(config, vector=replace(config.vector, enabled=False))
+    return structs.replace(config, vector=structs.replace(config.vector, enabled=False))
 
 
 def stored(journal: Journal) -> dict[str, list[Stored]]:

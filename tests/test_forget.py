@@ -20,7 +20,8 @@ from journals import LONGEST, Home, killed_after
 from agent_journal.errors import NoSuchSession
 from agent_journal.index import codec, forget, forget_plan
 from agent_journal.index.chunks import digest_of
-from agent_journal.index.lexical import PLACES, STEM, Lexical
+from agent_journal.index.document import PLACES, STEM
+from agent_journal.index.lexical import Lexical
 from agent_journal.index.lock import writing
 from agent_journal.index.store import Store
 from agent_journal.index.sync import indexed

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from journals import words_only
 from logs import Record, agent_progress, assistant, text, thinking, tool_result, tool_use, transcript_path, user, write
 from made_secrets import made
+from msgspec import structs
 
 from agent_journal import lookup
 from agent_journal.answer import Answer, Place
@@ -413,7 +413,8 @@ def test_an_answer_says_nothing_of_its_filters(shops: Journal) -> None:
 
 def test_no_value_is_proposed_that_is_kept_out(shops: Journal) -> None:
     shops.close()
-    kept_out = replace(shops.config, index=replace(shops.config.index, exclude=("/home/ana/Web-Shop",)))
+    index = structs.replace(shops.config.index, exclude=("/home/ana/Web-Shop",))
+    kept_out = structs.replace(shops.config, index=index)
     with Journal.open(kept_out, shops.environ) as opened:
         opened.reindex()
         assert opened.search("project:web-shp", refresh=False).notes == ("nothing has project:web-shp",)

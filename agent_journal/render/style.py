@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TextIO
+
+from msgspec import Struct, field
 
 from agent_journal.dates import in_local_time
 
@@ -16,8 +17,7 @@ MAX_WIDTH = 120  # longer lines are hard to read
 _CODES = {"bold": "1", "dim": "2", "agent": "36", "match": "1;33", "title": "1", "good": "32", "bad": "31"}
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
+class Look(Struct, frozen=True):
     width: int = 80
     colour: bool = False
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
