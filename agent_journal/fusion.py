@@ -12,15 +12,16 @@ bench/README.md says what each gained, and on which queries.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 
 MEANING = 15.0  # points of the word index for one deviation
-USUAL_PEAK = 4.0  # deviations of the nearest text, at which meaning counts in full
-LEAST_PEAK, MOST_PEAK = 0.3, 1.6
-USUAL_BEST = 80.0  # points of the best message, at which words count in full; more count for more
+USUAL_PEAK = 4.0  # deviations of the nearest text, at which meaning counts in full; by its square
+LEAST_PEAK, MOST_PEAK = 0.3, 3.0
+USUAL_BEST = 90.0  # points of the best message, at which words count in full; by their square
 FULL_COVER = 3.0  # best score over the rarity of what was asked; questions that share words are above, others below
 COVER_POWER = 1.5  # words that hold half of it mislead more than half as often
 STRENGTH_POWER = 1.2  # near the strongest counts for more than in proportion
+WITHIN = 2.5  # times that words count more inside a session
 
 # A message that holds all the words is worth at least so much of what the nearest one is worth by its meaning: who asks
 # for one word or two wants to see them, and a rare one in a tool's output scores few points.
@@ -31,11 +32,11 @@ HELD_MANY = 0.5
 def trust(best: float, rarity: float) -> float:
     """What words are worth, by the best score they reach."""
     cover = min(1.0, best / rarity / FULL_COVER) if rarity > 0 else 1.0
-    return float(cover**COVER_POWER) * best / USUAL_BEST
+    return float(cover**COVER_POWER) * (best / USUAL_BEST) ** 2
 
 
 def peak(strongest: float) -> float:
-    return min(MOST_PEAK, max(LEAST_PEAK, strongest / USUAL_PEAK))
+    return min(MOST_PEAK, max(LEAST_PEAK, (strongest / USUAL_PEAK) ** 2))
 
 
 def shares(
@@ -56,20 +57,20 @@ def fused(words: Mapping[int, float], meaning: Mapping[int, float]) -> dict[int,
     return {m: words.get(m, 0.0) + meaning.get(m, 0.0) for m in {**words, **meaning}}
 
 
-def holders_first(
-    scores: Mapping[int, float], sessions: Mapping[int, int], holding: Collection[int]
+def words_first_within(
+    scores: Mapping[int, float], words: Mapping[int, float], sessions: Mapping[int, int]
 ) -> dict[int, float]:
-    """The same scores; within a session, those that hold all the words have the best of them.
+    """The same scores, inside each session in the order that they had if words counted more.
 
     Which session comes first is decided by both kinds of evidence. Inside of one all messages are about the same, and
-    nearness tells little: what was asked for word by word is likelier where all the words are. Of 71 real queries 38
-    then have their message first, not 36 (keywords: 11 of 14, as by words alone, not 9), and no figure falls; nDCG@10
-    on LoCoMo is .523, not .520. Only for the best by their words: with all that hold them it is 37 of 71, for a long
-    output of a tool holds any words.
+    nearness tells little: what was asked for word by word is likelier where the words are.
     """
-    found = dict(scores)
-    for session in {sessions[m] for m in holding}:
-        here = [m for m in scores if sessions[m] == session]
-        order = sorted(here, key=lambda m: (m not in holding, -scores[m], m))
-        found.update(zip(order, sorted(map(scores.__getitem__, here), reverse=True), strict=True))
+    within = {m: score + (WITHIN - 1) * words.get(m, 0.0) for m, score in scores.items()}
+    here: dict[int, list[int]] = {}
+    for m in scores:
+        here.setdefault(sessions[m], []).append(m)
+    found: dict[int, float] = {}
+    for messages in here.values():
+        order = sorted(messages, key=lambda m: (-within[m], m))
+        found.update(zip(order, sorted(map(scores.__getitem__, messages), reverse=True), strict=True))
     return found

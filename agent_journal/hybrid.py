@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from agent_journal.answer import Parts, Snippet
 from agent_journal.compose import WEIGHTS
-from agent_journal.fusion import fused, holders_first, shares
+from agent_journal.fusion import fused, shares, words_first_within
 from agent_journal.index import embedding, words
 from agent_journal.index.embed import Embedder
 from agent_journal.index.meaning import Meaning
@@ -109,13 +109,12 @@ class Hybrid:
         if self.mode == "semantic" or not self.embedder.is_semantic:
             return of(points) + of(strengths)
         best = sorted(points, key=lambda m: -points[m])[:BEST]
-        holding = self.lookup.holding(best)
-        held = len(_topical(self.lookup)) if holding else 0
+        held = len(_topical(self.lookup)) if self.lookup.holding(best) else 0
         self.shares = shares(points, strengths, self._rarity(), familiar(self.lookup, self.embedder), held)
         scores = fused(*self.shares)
         if held == 1:  # who asks for one word that is there wants every message that holds it first
             return of({m: scores[m] for m in points}) + of({m: s for m, s in scores.items() if m not in points})
-        return of(holders_first(scores, sessions, holding))
+        return of(words_first_within(scores, self.shares[0], sessions))
 
     def _rarity(self) -> float:
         """Of all the query's words together."""

@@ -43,7 +43,7 @@ BEGIN = datetime(2025, 1, 1, tzinfo=UTC)
 GRID: Mapping[str, tuple[float, ...]] = {
     "MEANING": (9.0, 12.0, 15.0, 18.0, 21.0),
     "FULL_COVER": (2.2, 2.6, 3.0),
-    "USUAL_BEST": (60.0, 80.0, 100.0),
+    "USUAL_BEST": (75.0, 90.0, 110.0),
 }
 OPERATORS = re.compile(r'[":()*~]|(?<!\S)-')  # of the query language; these questions are plain text
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_journal.fusion import fused as added
-from agent_journal.fusion import holders_first, peak, shares, trust
+from agent_journal.fusion import peak, shares, trust, words_first_within
 
 POINTS = st.dictionaries(st.integers(1, 30), st.floats(0.01, 500), max_size=12)
 STRENGTHS = st.dictionaries(st.integers(1, 30), st.floats(0, 12), max_size=12)
@@ -86,23 +86,23 @@ def test_a_query_that_is_understood_better_counts_more(one: float, other: float)
     assert 0 < peak(low) <= peak(high) < 10
 
 
-@given(POINTS, st.data())
-def test_holders_of_all_words_lead_their_sessions_and_no_session_gains_or_loses(
-    scores: dict[int, float], data: st.DataObject
+@given(POINTS, POINTS, st.data())
+def test_inside_a_session_words_count_more_and_no_session_gains_or_loses(
+    scores: dict[int, float], words: dict[int, float], data: st.DataObject
 ) -> None:
     sessions = {m: data.draw(st.integers(1, 3)) for m in scores}
-    holding = {m for m in scores if data.draw(st.booleans())}
-    found = holders_first(scores, sessions, holding)
+    found = words_first_within(scores, words, sessions)
 
     def of(scores: dict[int, float], session: int) -> list[float]:
         return sorted(scores[m] for m in scores if sessions[m] == session)
 
     assert all(of(found, s) == of(scores, s) for s in sessions.values())
-    for one, other in itertools.combinations(scores, 2):
-        if sessions[one] == sessions[other] and one in holding and other not in holding:
+    for one, other in itertools.permutations(scores, 2):
+        alike = sessions[one] == sessions[other] and words.get(one, 0.0) >= words.get(other, 0.0)
+        if alike and scores[one] > scores[other]:
             assert found[one] >= found[other]
 
 
-def test_of_two_that_hold_all_words_the_better_stays_first() -> None:
-    scores = {1: 5.0, 2: 4.0, 3: 3.0, 4: 9.0}
-    assert holders_first(scores, {1: 1, 2: 1, 3: 1, 4: 2}, {2, 3}) == {2: 5.0, 3: 4.0, 1: 3.0, 4: 9.0}
+def test_inside_a_session_the_one_with_the_words_comes_before_one_a_little_nearer() -> None:
+    scores = {1: 50.0, 2: 45.0, 3: 30.0, 4: 49.0}
+    assert words_first_within(scores, {2: 20.0}, {1: 1, 2: 1, 3: 1, 4: 2}) == {2: 50.0, 1: 45.0, 3: 30.0, 4: 49.0}
