@@ -172,5 +172,5 @@ class Hybrid:
         pieces = embedding.pieces(message, session, self.lookup.store, self.meaning.options)
         best = self.meaning.best_piece(self.vector, message.id)
         text = pieces[best].text if best < len(pieces) else message.message.text
-        found = best_place([("text", text)], self.lookup.query.words(), WEIGHTS)
+        found = best_place([("text", text)], self.lookup.terms, WEIGHTS)
         return found[1] if found else Snippet("", ())

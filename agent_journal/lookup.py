@@ -20,7 +20,7 @@ from agent_journal.paging import Page
 from agent_journal.query import Filter, Node, Query
 from agent_journal.ranking import Candidate, ranked
 from agent_journal.session import StoredMessage, StoredSession
-from agent_journal.snippet import best_place
+from agent_journal.snippet import Term, best_place, terms_of
 
 BLOCK = 300  # documents that are ranked among themselves
 SESSION_CAP = 10_000  # above this, "at least so many sessions"
@@ -219,6 +219,10 @@ class Lookup:
             self._named[field] = frozenset(self.store.find(name).row for name in names)
         return self._named[field]
 
+    @cached_property
+    def terms(self) -> list[Term]:
+        return terms_of(self.query.words())
+
     def excerpt(self, message: StoredMessage, session: StoredSession) -> tuple[str, Snippet]:
         heads = [session] if self.store.is_head(message) else []
         role = message.message.role.value
@@ -227,7 +231,7 @@ class Lookup:
             for place, text in contents(message.message, heads, self.lexical.options)
             if place in self.places and self.places[place] in (None, role)
         ]
-        best = best_place(texts, self.query.words(), compose.WEIGHTS)
+        best = best_place(texts, self.terms, compose.WEIGHTS)
         if best is None:
             return role, Snippet("", ())
         place, snippet = best

@@ -21,6 +21,8 @@ EXACT_GAIN = 0.15  # the word as written, over its stem
 PHRASE_GAIN = 1.0
 FOLDED = 2  # letters a word may gain by folding accents (ß, œ) or lose by a mistake
 _RUN = re.compile(r"[^\W_]+")
+_FOREIGN = re.compile(r"[^\x00-\x7f]")
+_BLANKS = re.compile(r"[\s\x00-\x1f\x7f-\x9f]+")
 
 
 class Hit(Struct, frozen=True):
@@ -41,11 +43,15 @@ class Found(Struct, frozen=True):
     hits: tuple[Hit, ...]
 
 
+def terms_of(asked: Sequence[Word | Phrase]) -> list[Term]:
+    """What to mark: once for a page, of which every text is looked through for the same."""
+    return [Term(number, term) for number, term in enumerate(_topical(asked))]
+
+
 def best_place(
-    texts: Iterable[tuple[str, str]], terms: Sequence[Word | Phrase], weights: Mapping[str, float]
+    texts: Iterable[tuple[str, str]], asked: Sequence[Term], weights: Mapping[str, float]
 ) -> tuple[str, Snippet] | None:
     """(place, snippet) of the text that holds most of the terms, closest together; None without any text."""
-    asked = [_Term(number, term) for number, term in enumerate(_topical(terms))]
     best: Found | None = None
     for place, text in texts:
         found = _window(place, text, asked)
@@ -60,7 +66,7 @@ def _topical(terms: Sequence[Word | Phrase]) -> list[Word | Phrase]:
     return kept or list(terms)
 
 
-class _Term:
+class Term:
     """Finds one word or phrase of the query in a folded text."""
 
     def __init__(self, number: int, term: Word | Phrase) -> None:
@@ -147,15 +153,15 @@ def folded(text: str) -> str:
     """Accents removed, character for character, so that places stay the same."""
     if text.isascii():
         return text
-    return "".join(c if c.isascii() else _base(c) for c in text)
+    return _FOREIGN.sub(_base, text)
 
 
-def _base(char: str) -> str:
-    base = unicodedata.normalize("NFD", char)[0]
-    return base if base.isascii() else char
+def _base(found: re.Match[str]) -> str:
+    base = unicodedata.normalize("NFD", found[0])[0]
+    return base if base.isascii() else found[0]
 
 
-def _window(place: str, text: str, asked: Sequence[_Term]) -> Found:
+def _window(place: str, text: str, asked: Sequence[Term]) -> Found:
     """The stretch of WIDTH characters with the most of the query in it; the earliest of equals."""
     plain = folded(text)
     hits = sorted((h for term in asked for h in _some(term.hits(plain, text))), key=lambda h: (h.start, -h.end))
@@ -201,24 +207,21 @@ def _value(hits: Sequence[Hit], phrases: set[int]) -> float:
 
 def _snippet(found: Found) -> Snippet:
     """One line: white space and control characters become single spaces, ranges follow."""
-    start, end = found.start, found.end
-    out: list[str] = ["…"] if start > 0 else []
-    now_at: list[int] = []  # where each character of the window went
-    for char in found.text[start:end]:
-        blank = char.isspace() or unicodedata.category(char) == "Cc"
-        if not (blank and (not out or out[-1] == " ")):
-            out.append(" " if blank else char)
-        now_at.append(len(out) - 1)
-    if end < len(found.text):
-        out.append("…")
+    lead, tail = "…" * (found.start > 0), "…" * (found.end < len(found.text))
+
+    def shown(end: int) -> str:
+        """The window up to there: what stands before a word is as long as the way to it."""
+        line = _BLANKS.sub(" ", found.text[found.start : end])
+        return lead + line if lead else line.removeprefix(" ")
+
     highlights: list[tuple[int, int]] = []
     for hit in found.hits:
-        low, high = now_at[hit.start - start], now_at[hit.end - 1 - start] + 1
+        low, high = len(shown(hit.start)), len(shown(hit.end))
         if highlights and low <= highlights[-1][1]:
             before = highlights.pop()
             low, high = before[0], max(high, before[1])
         highlights.append((low, high))
-    return Snippet("".join(out), tuple(highlights))
+    return Snippet(shown(found.end) + tail, tuple(highlights))
 
 
 def _at_words(text: str, start: int, end: int) -> tuple[int, int]:

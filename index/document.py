@@ -29,9 +29,7 @@ STEM = "_stem"
 # All of a message's stems together. A place alone is short or empty in most messages, so that BM25 takes what is usual
 # there for long; and of a question a part may stand in the text, a part in the command that was run.
 WHOLE = "whole"
-WHOLE_OUTPUT_CHARS = (
-    500  # of what tools printed: with 4,000, 5 of 221 questions fewer find their message
-)
+WHOLE_OUTPUT_CHARS = 500  # of what tools printed: with 4,000, 5 of 221 questions fewer find their message
 
 
 def _schema() -> tantivy.Schema:

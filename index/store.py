@@ -342,18 +342,14 @@ class Store:
         self._bodies = None
 
     def message_of(self, body: bytes) -> Message:
-        self.can_read(body)
-        return self.bodies.message(body)
-
-    def can_read(self, body: bytes) -> bool:
         if not self.bodies.readable(body):
             self.relearn()
-        return self.bodies.readable(body)
+        return self.bodies.message(body)
 
     def _message(self, row: Sequence[object]) -> StoredMessage:
         number, session, ordinal, body, vanished = row
         with guarded(self.path):
-            if not self.can_read(_bytes(body)):  # rewritten, with its dictionary, since this row was read
+            if not self.bodies.readable(_bytes(body)):  # rewritten, with its dictionary, since this row was read
                 (body,) = self._one("SELECT body FROM message WHERE id = ?", (number,))
             message = self.message_of(_bytes(body))
         return StoredMessage(self._whole(number), self._whole(session), self._whole(ordinal), message, bool(vanished))
