@@ -84,8 +84,9 @@ def _transcript(found: FileStat, has_folder: bool, discovery: Discovery) -> None
         files = (found, sidecar) if sidecar else (found,)
         discovery.sources.append(Source(AGENT, found.path, files, AGENTS))
         return
-    own = found.path.with_suffix("")
-    sidecars = _sidecars(own, discovery) if has_folder and not own.is_symlink() else []
+    sidecars: list[FileStat] = []
+    if has_folder and not (own := found.path.with_suffix("")).is_symlink():
+        sidecars = _sidecars(own, discovery)
     discovery.sources.append(Source(AGENT, found.path, (found, *sidecars), SESSION))
 
 
