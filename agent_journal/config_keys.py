@@ -53,6 +53,7 @@ class Vector(Struct, frozen=True):
     model_path: Path = Path("~/.chats/models")  # load() expands it
     threads: int = 0  # 0: one for each core
     thinking: bool = True
+    tool_input: bool = True
     tool_output: bool = False
     fallback: str = "hash"
 
@@ -178,6 +179,7 @@ _SETTINGS = (
         at_most=256,
     ),
     Setting("index.vector.thinking", Kind.FLAG, "Embed what models thought, too, where that is searchable at all."),
+    Setting("index.vector.tool_input", Kind.FLAG, "Embed what tools were asked, the beginning of it, too."),
     Setting("index.vector.tool_output", Kind.FLAG, "Embed the beginning and end of what tools printed, too."),
     Setting(
         "index.vector.fallback",

@@ -379,7 +379,7 @@ class Journal:
         parts = asked.parts.get(candidate.message, Parts(candidate.score))
         where, snippet = asked.lookup.excerpt(message, session)
         if asked.hybrid and not parts.words:
-            where, snippet = message.message.role.value, asked.hybrid.excerpt(message, session)
+            where, snippet = asked.hybrid.excerpt(message, session)
         before, after = (tuple(map(asked.message, side)) for side in self.store.context(stored, around))
         return Match(
             rank=rank,

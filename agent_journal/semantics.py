@@ -32,7 +32,7 @@ class Semantics(Struct, frozen=True):
 
 def embedded(config: Config) -> Embedded:
     thinking = config.vector.thinking and config.index.thinking  # what is not searchable is not found by meaning either
-    return Embedded(thinking, config.vector.tool_output, config.index.exclude)
+    return Embedded(thinking, config.vector.tool_input, config.vector.tool_output, config.index.exclude)
 
 
 def opened(store: Store, config: Config, folders: Sequence[Path]) -> Semantics:

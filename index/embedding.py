@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agent_journal.index.chunks import chunks, digest_of
-from agent_journal.index.document import capped, said, titled
+from agent_journal.index.document import asked, capped, said, titled
 from agent_journal.index.embed import Embedder
 from agent_journal.index.exclusion import is_private
 from agent_journal.index.guard import guarded
@@ -27,6 +27,9 @@ BATCH_MESSAGES = 8  # between two looks at the clock: a long one is dozens of te
 CONTEXT_CHARS = 100  # of the request that a message answers
 LEAST_WORDS, LEAST_CHARS = 2, 12  # either: some languages put no spaces
 OUTPUT_CHARS = 2000  # of a tool's output, where that is embedded at all
+# Of each tool call, and of all of a message: one piece. What a command is for stands at its beginning; with 450 and 900
+# as much is found, no more.
+CALL_CHARS, CALLS_CHARS = 300, 440
 ORPHAN_SHARE, LEAST_ORPHANS = 0.25, 1000  # vectors that nothing stands for any more, before the file is written anew
 
 # SQLite gives the number of a removed message to a later one.
@@ -37,6 +40,7 @@ _SPEAKERS = {Role.USER, Role.ASSISTANT}
 
 
 class Piece(NamedTuple):
+    place: str  # one of document.PLACES
     text: str
     embedded: str  # the text, and what it answers
 
@@ -44,12 +48,13 @@ class Piece(NamedTuple):
 def pieces(message: StoredMessage, session: StoredSession, store: Store, options: Embedded) -> list[Piece]:
     """What of a message is embedded, in order. The request it answers stands behind each piece: "yes, that fixed it"
     means something only with it (message hit@10 by vectors alone: 44 -> 50 of 71)."""
-    asked = store.asked_before(message)
-    context = " ".join(chunks(said(asked)[: 4 * CONTEXT_CHARS]))[:CONTEXT_CHARS] if asked else ""
-    own = [piece for text in _texts(message.message, options) for piece in chunks(text) if _says(piece)]
+    before = store.asked_before(message)
+    context = " ".join(chunks(said(before)[: 4 * CONTEXT_CHARS]))[:CONTEXT_CHARS] if before else ""
     named = chunks(titled(session)) if store.is_head(message) else []
-    found = [Piece(text, text) for text in named]
-    found += [Piece(text, f"{text}\n{context}" if context else text) for text in own]
+    found = [Piece("title", text, text) for text in named]
+    for place, whole in _texts(message.message, options):
+        own = filter(_says, chunks(whole))
+        found += [Piece(place, text, f"{text}\n{context}" if context else text) for text in own]
     return list({piece.embedded: piece for piece in found}.values())
 
 
@@ -58,15 +63,17 @@ def _says(piece: str) -> bool:
     return len(piece.split()) >= LEAST_WORDS or len(piece) >= LEAST_CHARS
 
 
-def _texts(message: Message, options: Embedded) -> Iterator[str]:
+def _texts(message: Message, options: Embedded) -> Iterator[tuple[str, str]]:
     """What programs inject (skills, reminders) is found by its words alone: on real sessions that is two fifths of
     all text, and nobody paraphrases it."""
     if message.role in _SPEAKERS and not message.is_meta:
-        yield said(message)
+        yield "text", said(message)
     if options.thinking:
-        yield message.thinking
+        yield "thinking", message.thinking
+    if options.tool_input:
+        yield "input", "\n".join(asked(c.name, c.arguments)[:CALL_CHARS] for c in message.tool_calls)[:CALLS_CHARS]
     if options.tool_output:
-        yield from (capped(c.result, OUTPUT_CHARS) for c in message.tool_calls if c.result)
+        yield from (("output", capped(c.result, OUTPUT_CHARS)) for c in message.tool_calls if c.result)
 
 
 class Embedding:

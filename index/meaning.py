@@ -51,12 +51,14 @@ class Embedded(Struct, frozen=True):
     """What of a message is embedded beside its words."""
 
     thinking: bool = False
+    tool_input: bool = False
     tool_output: bool = False
     exclude: tuple[str, ...] = ()
 
     @property
     def mark(self) -> str:
-        return f"{chunks.VERSION}.{self.thinking:d}{self.tool_output:d}.{zlib.crc32(repr(self.exclude).encode()):08x}"
+        beside = f"{self.thinking:d}{self.tool_input:d}{self.tool_output:d}"
+        return f"{chunks.VERSION}.{beside}.{zlib.crc32(repr(self.exclude).encode()):08x}"
 
 
 class Usual(Struct, frozen=True):

@@ -45,6 +45,7 @@ def test_show_marks_what_is_not_a_default(aj: Aj) -> None:
         'index.vector.model_path = "~/.chats/models"',
         "index.vector.threads = 0",
         "index.vector.thinking = true",
+        "index.vector.tool_input = true",
         "index.vector.tool_output = false",
         'index.vector.fallback = "hash"',
         'search.default_mode = "hybrid"',

@@ -477,6 +477,7 @@ def test_dump_gives_effective_values_as_the_file_would(home: Path) -> None:
                 "model_path": f"{home}/.chats/models",
                 "threads": 0,
                 "thinking": True,
+                "tool_input": True,
                 "tool_output": False,
                 "fallback": "hash",
             },

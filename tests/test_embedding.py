@@ -154,7 +154,7 @@ def test_a_budget_is_said_with_what_is_left(home: Home) -> None:
     ran = aj("reindex", "--budget", "0s")
     assert (ran.code, "8 messages left to embed: aj reindex" in ran.out) == (0, True)
     ran = aj("reindex", "--budget", "1h", "--json")
-    assert ran.object["embedding"] | {"seconds": 0} == {"messages": 8, "texts": 8, "left": 0, "seconds": 0}
+    assert ran.object["embedding"] | {"seconds": 0} == {"messages": 8, "texts": 10, "left": 0, "seconds": 0}
 
 
 @pytest.mark.parametrize(
@@ -314,7 +314,9 @@ def test_vectors_in_full_precision_are_twice_as_large_and_answer_the_same(home: 
 # --- what is embedded -----------------------------------------------------------------------------------
 
 
-def test_thinking_is_embedded_unless_it_is_not_wanted_and_what_tools_print_when_it_is(home: Home) -> None:
+def test_thoughts_and_what_tools_were_asked_are_embedded_unless_not_wanted_and_what_they_print_if_it_is(
+    home: Home,
+) -> None:
     home = with_tiny(home)
     call = logs.tool_use("t1", command="cat soup")
     home.claude(
@@ -322,10 +324,12 @@ def test_thinking_is_embedded_unless_it_is_not_wanted_and_what_tools_print_when_
         logs.assistant("a1", logs.thinking("lentil soup"), logs.text("login token"), call),
         logs.user("u2", [logs.tool_result("t1", "nested quotes")]),
     )
-    home.configure('[index]\nthinking = false\n[index.vector]\nmodel = "tiny"\n')
+    home.configure('[index]\nthinking = false\n[index.vector]\nmodel = "tiny"\ntool_input = false\n')
     assert done(home.reindex())[1:] == (2, 0)
-    home.configure('[index.vector]\nmodel = "tiny"\nthinking = false\n')
+    home.configure('[index.vector]\nmodel = "tiny"\nthinking = false\ntool_input = false\n')
     assert done(home.reindex())[1:] == (0, 0)
+    home.configure('[index.vector]\nmodel = "tiny"\ntool_input = false\n')
+    assert done(home.reindex())[1:] == (1, 0)
     home.configure('[index.vector]\nmodel = "tiny"\n')
     assert done(home.reindex())[1:] == (1, 0)
     home.configure('[index.vector]\nmodel = "tiny"\ntool_output = true\n')

@@ -101,6 +101,38 @@ def test_a_snippet_of_a_long_message_shows_the_piece_that_was_meant(home: Home) 
     assert "grandmother" in best.snippet.text
 
 
+@needs_model
+def test_what_was_asked_of_a_tool_and_what_was_thought_is_found_by_its_meaning_and_named_so(home: Home) -> None:
+    home = Home(home.path, vectors=True)
+    hold(home)
+    commit = logs.tool_use("t1", command="git commit -m 'Compress images before they are uploaded'")
+    thought = logs.thinking("My grandmother's cat fell asleep in the laundry basket.")
+    home.claude(logs.user("u1", "go on"), logs.assistant("a1", thought, commit))
+    home.reindex()
+    queries = ("shrink photos prior to sending", "a kitten napping among the clothes")
+    found = [home.search(query).matches[0] for query in queries]
+    assert [(m.message.message.uuid, m.where) for m in found] == [("a1", "tool_input"), ("a1", "thinking")]
+
+
+@needs_model
+def test_a_slip_takes_no_weight_from_the_words_that_are_there(talks: Home) -> None:
+    """`conection refused` put "Committed successfully" first, by its meaning alone."""
+    for query in ("castle qwlrkz", "kernle kernel", "conection kernel"):
+        parts = talks.search(query).matches[0].parts
+        assert parts.words > parts.meaning
+
+
+@needs_model
+def test_beside_words_a_model_brings_in_nothing_for_a_query_without_a_word_that_it_knows(home: Home) -> None:
+    """A day found 200 messages that scored 0."""
+    home = Home(home.path, vectors=True)
+    hold(home)
+    talk(home, "numbers", "room 2026", "gate 02", "seat 15")
+    home.reindex()
+    found = {mode: texts(home.search("2026-02-15", mode=mode)) for mode in ("hybrid", "semantic")}
+    assert found == {"hybrid": [], "semantic": ["room 2026", "gate 02"]}
+
+
 # --- filters hold ---------------------------------------------------------------------------------------
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -177,8 +178,9 @@ def test_a_message_that_is_not_there_has_no_strength(tiny: Home) -> None:
 
 
 def test_what_is_embedded_is_part_of_what_the_places_are_for() -> None:
-    marks = {Embedded(t, o, e).mark for t in (False, True) for o in (False, True) for e in ((), ("/a",), ("/b",))}
-    assert len(marks) == 12
+    flags, hidden = (False, True), ((), ("/a",), ("/b",))
+    marks = {Embedded(*chosen).mark for chosen in product(flags, flags, flags, hidden)}
+    assert len(marks) == 24
 
 
 @given(st.lists(st.tuples(st.integers(1, 12), st.booleans()), max_size=20))
