@@ -26,7 +26,9 @@ class Parts(Struct, frozen=True):
     words: float = 0.0
     meaning: float = 0.0  # what stands around the message counts in
     cosine: float | None = None  # of the message's nearest piece, where meaning brought it in; not added
-    session: float = 0.0  # what other matches of its session add or, where they come first, take away
+    # What other matches of its session add or, where they come first, take away; and what brings the best by one kind
+    # of evidence onto the first page.
+    session: float = 0.0
 
 
 class Match(Struct, frozen=True):

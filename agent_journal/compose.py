@@ -74,10 +74,12 @@ def composed(query: Query, resolver: Resolver, rarity: Rarity, *, loose: bool = 
     return _Composer(dict.fromkeys(PLACES), resolver, rarity, loose).node(query.root)
 
 
-def every_word(query: Query, resolver: Resolver, rarity: Rarity) -> Clause:
-    """All of the query's topical words and phrases, anywhere in a message."""
+def every_word(query: Query, resolver: Resolver, rarity: Rarity, there: Callable[[str], bool]) -> Clause:
+    """All of the query's topical words and phrases, anywhere in a message, but for words that are not there at all:
+    a slip, or a name that nobody used."""
     composer = _Composer(dict.fromkeys(PLACES), resolver, rarity)
-    every = [w for w in query.words() if not (isinstance(w, Word) and w.text.lower() in words.STOPWORDS)]
+    topical = [w for w in query.words() if not (isinstance(w, Word) and w.text.lower() in words.STOPWORDS)]
+    every = [w for w in topical if isinstance(w, Phrase) or w.prefix or w.fuzzy or there(w.text)]
     return _all(composer.node(w) for w in every or query.words())
 
 

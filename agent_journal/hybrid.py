@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 
 from agent_journal.answer import Parts, Snippet
 from agent_journal.compose import WEIGHTS
-from agent_journal.fusion import fused, shares, words_first_within
+from agent_journal.fusion import LATEST_BY_MEANING, LATEST_BY_WORDS, fused, shares, words_first_within
 from agent_journal.index import embedding, words
 from agent_journal.index.embed import Embedder
 from agent_journal.index.meaning import Meaning
-from agent_journal.lookup import BLOCK, SESSION_CAP, Found, Lookup
+from agent_journal.lookup import BLOCK, SESSION_CAP, Found, Lookup, where
 from agent_journal.paging import Page
 from agent_journal.query import Phrase, Word
-from agent_journal.ranking import Candidate, ranked
+from agent_journal.ranking import Candidate, ranked, with_latest
 from agent_journal.session import StoredMessage, StoredSession
 from agent_journal.snippet import best_place
 
@@ -42,7 +42,7 @@ def question(lookup: Lookup) -> str:
 
 def understood(lookup: Lookup, embedder: Embedder) -> bool:
     topical = _topical(lookup)
-    known = [text for text in topical if _known(lookup, text) or embedder.knows(text)]
+    known = [text for text in topical if lookup.holds(text) or embedder.knows(text)]
     return len(known) >= max(1, KNOWN_SHARE * len(topical)) and max(map(len, topical), default=0) > 1
 
 
@@ -56,11 +56,6 @@ def _topical(lookup: Lookup) -> list[str]:
     parts = [part for w in lookup.query.words() for part in w.text.split()]
     every = [part for part in parts if any(map(str.isalnum, part))]
     return [word for word in map(words.bare, every) if word.lower() not in words.STOPWORDS] or every
-
-
-def _known(lookup: Lookup, text: str) -> bool:
-    stems = words.stems(words.bare(text))
-    return bool(stems) and all(map(lookup.knows, stems))
 
 
 class Hybrid:
@@ -109,25 +104,28 @@ class Hybrid:
         if self.mode == "semantic" or not self.embedder.is_semantic:
             return of(points) + of(strengths)
         best = sorted(points, key=lambda m: -points[m])[:BEST]
-        held = len(_topical(self.lookup)) if self.lookup.holding(best) else 0
+        there = [text for text in _topical(self.lookup) if self.lookup.holds(text)]
+        held = len(there) if self.lookup.holding(best) else 0
         self.shares = shares(points, strengths, self._rarity(), familiar(self.lookup, self.embedder), held)
-        scores = fused(*self.shares)
+        scores = fused(*self.shares, sessions)
         if held == 1:  # who asks for one word that is there wants every message that holds it first
             return of({m: scores[m] for m in points}) + of({m: s for m, s in scores.items() if m not in points})
-        return of(words_first_within(scores, self.shares[0], sessions))
+        latest = {c.message: place for c, place in zip(of(strengths), LATEST_BY_MEANING, strict=False)}
+        latest |= {c.message: place for c, place in zip(of(points), LATEST_BY_WORDS, strict=False)}
+        return with_latest(of(words_first_within(scores, self.shares[0], sessions)), latest)
 
     def _rarity(self) -> float:
-        """Of all the query's words together."""
+        """Of all the query's words together. One that is nowhere asks for nothing that words could hold."""
         asked = [w.text for w in self.lookup.query.words() if isinstance(w, Word)]
         topical = [text for text in asked if words.bare(text).lower() not in words.STOPWORDS] or asked
         stems = [stem for text in topical for stem in words.stems(words.bare(text)) if len(stem) > 1]
-        return sum(map(self.lookup.rarity, stems))
+        return sum(map(self.lookup.rarity, filter(self.lookup.knows, stems)))
 
     def _near(self, seq: int) -> tuple[list[Candidate], dict[int, float], dict[int, float]]:
         """Messages that meaning brings in, with their cosines and strengths."""
         mask = self._mask(seq)
         self.usual = self.meaning.usual(self.vector, mask)
-        if not understood(self.lookup, self.embedder):
+        if not self._has_a_say():
             return [], {}, {}
         pieces, available = NEAREST, self.meaning.vectors.count if mask is None else int(mask.sum())
         while True:
@@ -140,6 +138,11 @@ class Hybrid:
         nearness = dict(zip(messages.tolist(), map(float, cosines), strict=True))
         kept = [int(m) for m in messages if int(m) in places][:MOST_NEAR]
         return [places[m] for m in kept], {m: nearness[m] for m in kept}, self._strengths(kept)
+
+    def _has_a_say(self) -> bool:
+        """Beside words, a model that knows none of them would bring in what it gives no point for."""
+        strict = self.mode != "semantic" and self.embedder.is_semantic
+        return not (strict and not familiar(self.lookup, self.embedder)) and understood(self.lookup, self.embedder)
 
     def _mask(self, seq: int) -> NDArray[np.bool_] | None:
         if not self.lookup.query.filters() and not any(isinstance(w, Phrase) for w in self.lookup.query.words()):
@@ -167,10 +170,10 @@ class Hybrid:
 
     # --- why ---------------------------------------------------------------------------------------------
 
-    def excerpt(self, message: StoredMessage, session: StoredSession) -> Snippet:
-        """The piece that brought the message in: there may be no word of the query in it."""
+    def excerpt(self, message: StoredMessage, session: StoredSession) -> tuple[str, Snippet]:
+        """The piece that brought the message in, and where it stands: there may be no word of the query in it."""
         pieces = embedding.pieces(message, session, self.lookup.store, self.meaning.options)
         best = self.meaning.best_piece(self.vector, message.id)
-        text = pieces[best].text if best < len(pieces) else message.message.text
-        found = best_place([("text", text)], self.lookup.terms, WEIGHTS)
-        return found[1] if found else Snippet("", ())
+        place, text = pieces[best][:2] if best < len(pieces) else ("text", message.message.text)
+        found = best_place([(place, text)], self.lookup.terms, WEIGHTS)
+        return where(place, message.message.role.value), found[1] if found else Snippet("", ())

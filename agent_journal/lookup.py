@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from agent_journal import compose
 from agent_journal.answer import Parts, Snippet
+from agent_journal.index import words
 from agent_journal.index.document import OF_SESSIONS, PLACES, STEM, contents
 from agent_journal.index.lexical import Lexical
 from agent_journal.index.store import Copy, Store
@@ -28,6 +29,11 @@ MOST_SESSIONS = 65_000
 MOST_VALUES = 2_000  # of a field that are compared with one that nothing has
 
 _WHERE = {"thinking": "thinking", "input": "tool_input", "output": "tool_result", "title": "title"}
+
+
+def where(place: str, role: str) -> str:
+    """As an answer names a place of the word index."""
+    return _WHERE.get(place, role)
 
 
 class Found(Struct, frozen=True):
@@ -106,8 +112,8 @@ class Lookup:
         return self._among(compose.seen_by(self.clause, seq), messages)
 
     def holding(self, messages: Sequence[int]) -> frozenset[int]:
-        """Those of some messages that hold every word of the query."""
-        found = self._among(compose.every_word(self.query, self.resolver, self.rarity), messages)
+        """Those of some messages that hold every word of the query that is anywhere."""
+        found = self._among(compose.every_word(self.query, self.resolver, self.rarity, self.holds), messages)
         return frozenset(candidate.message for candidate in found)
 
     def allowed(self, messages: Sequence[int], seq: int) -> list[Candidate]:
@@ -131,6 +137,11 @@ class Lookup:
     @cached_property
     def scope(self) -> tantivy.Query:
         return compose.composed(self.query, self.resolver, self.rarity, loose=True)
+
+    def holds(self, text: str) -> bool:
+        """Whether every part of a word stands somewhere."""
+        stems = words.stems(words.bare(text))
+        return bool(stems) and all(map(self.knows, stems))
 
     def knows(self, stem: str) -> bool:
         return any(self.searcher.doc_freq(place + STEM, stem) for place in PLACES)
@@ -235,7 +246,7 @@ class Lookup:
         if best is None:
             return role, Snippet("", ())
         place, snippet = best
-        return _WHERE.get(place, role), snippet
+        return where(place, role), snippet
 
 
 def _folders(path: str) -> list[str]:

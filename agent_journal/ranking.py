@@ -7,7 +7,7 @@ and one session must not fill the page.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
@@ -28,6 +28,17 @@ def ranked(candidates: Sequence[Candidate]) -> list[Candidate]:
     lifted = _lifted(candidates)
     lifted.sort(key=lambda c: (-c.score, c.message))
     return _spread(lifted)
+
+
+def with_latest(best_first: Sequence[Candidate], latest: Mapping[int, int]) -> list[Candidate]:
+    """The same order, but that some messages come no later than at a given place, with the score that stood there."""
+    order = list(best_first)
+    for message, place in sorted(latest.items(), key=lambda pair: pair[1]):
+        at = next((at for at, c in enumerate(order) if c.message == message), 0)
+        if at >= place:
+            found = order.pop(at)
+            order.insert(place - 1, Candidate(message, found.session, order[place - 1].score))
+    return order
 
 
 def _lifted(candidates: Sequence[Candidate]) -> list[Candidate]:

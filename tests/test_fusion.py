@@ -19,7 +19,8 @@ FAMILIAR = st.floats(0, 1)
 def fused(
     words: dict[int, float], strengths: dict[int, float], rarity: float, familiar: float = 1.0
 ) -> dict[int, float]:
-    return added(*shares(words, strengths, rarity, familiar))
+    every = {**words, **strengths}
+    return added(*shares(words, strengths, rarity, familiar), {m: m for m in every})  # a session each
 
 
 def order(scores: dict[int, float]) -> list[int]:
@@ -72,6 +73,11 @@ def test_a_query_that_is_no_words_to_the_model_is_answered_by_words(
     best = fused(words, strengths, rarity, familiar=0.0)
     assert all(best[a] >= best[b] for a in words for b in words if words[a] >= words[b])
     assert all(best[m] == 0 for m in strengths.keys() - words.keys())
+
+
+def test_a_session_whose_messages_hold_the_words_and_the_meaning_comes_before_ones_with_either() -> None:
+    words, meaning = {1: 10.0, 2: 10.0}, {3: 10.0, 4: 10.0}
+    assert order(added(words, meaning, {1: 1, 2: 2, 3: 1, 4: 4})) == [3, 1, 2, 4]
 
 
 @given(st.floats(0, 1000), st.floats(0, 1000), st.floats(0, 200))
