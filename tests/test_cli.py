@@ -211,6 +211,14 @@ def test_after_a_search_without_hits_there_is_no_hit_1(aj: Aj) -> None:
         assert (ran.code, ran.out, ran.err.splitlines()[0]) == (2, "", "aj: the last search has no hit 1")
 
 
+def test_a_project_of_one_letter_is_named(tmp_path: Path) -> None:
+    write_claude(tmp_path, cwd="/home/ana/shop/.worktrees/3")
+    aj = Aj(tmp_path)
+    head = "claude-code · 3 · main · 2025-03-02 09:15"
+    assert aj("survive").lines[0] == f" 1  {head}"
+    assert aj("show", "1").lines[1] == head
+
+
 def test_here_finds_only_what_was_done_below_the_current_folder(tmp_path: Path) -> None:
     here, elsewhere = tmp_path / "here", tmp_path / "elsewhere"
     here.mkdir()

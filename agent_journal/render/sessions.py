@@ -19,6 +19,7 @@ PARENT_CHARS = 13
 LIST_INDENT = 10  # the short id and two spaces
 NAME_COLUMNS = 24  # of a project; the branch takes what is left
 DATE_CHARS = len("2026-03-02")
+ELLIPSIS = "…"  # what `cut` leaves of a name where there is no room
 
 
 def head_of(stored: StoredSession, when: str, look: Look, lead: int) -> str:
@@ -29,7 +30,7 @@ def head_of(stored: StoredSession, when: str, look: Look, lead: int) -> str:
     names = []
     for name, most in ((stored.derived.project, NAME_COLUMNS), (session.git_branch or "", look.width)):
         shown = cut(clean_line(name), min(most, room - 3))
-        if len(shown) > 1:  # more than an ellipsis
+        if shown not in ("", ELLIPSIS):
             names.append(shown)
             room -= columns(shown) + 3
     parts = [look.paint(agent, "agent"), *names, look.paint(when, "dim")]
