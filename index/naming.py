@@ -43,19 +43,20 @@ def _beginning(store: Store, name: str) -> Sequence[Sequence[object]]:
         f"OR slug LIKE ?1 ESCAPE '\\' ORDER BY is_agent, ended_us DESC LIMIT {AMBIGUOUS_SHOWN + 1}",
         (like,),
     )
-    # A session's own sub-agents share its prefix: the prefix still names the session.
+    # A session's own sub-agents, however many, share its prefix: it still names the session, which stands first.
     mains = [row for row in found if not row[2]]
-    chosen = mains if len(mains) == 1 and len(found) <= AMBIGUOUS_SHOWN else found
-    return [row[:2] for row in chosen]
+    return [row[:2] for row in (mains if len(mains) == 1 else found)]
 
 
 def handle(store: Store, session: Session) -> str:
     """A beginning of its id, else its key. An id with a space is a time, and cut short looks like a broken one."""
+    # What sub-agents are called does not matter to a session that is none: see `_beginning`.
     ((below, same, above),) = store.rows(
-        "SELECT (SELECT max(native_id) FROM session WHERE native_id < ?1), "
+        "SELECT "
+        "(SELECT native_id FROM session WHERE native_id < ?1 AND is_agent <= ?2 ORDER BY native_id DESC LIMIT 1), "
         "(SELECT count(*) FROM session WHERE native_id = ?1), "
-        "(SELECT min(native_id) FROM session WHERE native_id > ?1)",
-        (session.id,),
+        "(SELECT native_id FROM session WHERE native_id > ?1 AND is_agent <= ?2 ORDER BY native_id LIMIT 1)",
+        (session.id, session.is_agent_session),
     )
     if same != 1:
         return session.key
