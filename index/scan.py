@@ -69,7 +69,7 @@ def _discovered(
     connector: Connector, look: Look, known: Mapping[tuple[str, str, str], Known], projects: Sequence[Path]
 ) -> tuple[Discovery, list[Path]]:
     discovery, every = Discovery(), []
-    for label, home in {LOCAL: look.home, **look.config.homes}.items():
+    for label, home in _homes(look).items():
         if look.quick and connector.in_projects:
             roots = [Path(path) for agent, at, path in known if (agent, at) == (connector.agent, label)]
         elif label == LOCAL:
@@ -87,6 +87,27 @@ def _discovered(
             found.sources = [replace(source, home=label) for source in found.sources]
         discovery.extend(found)
     return discovery, every
+
+
+def _homes(look: Look) -> dict[str, Path]:
+    """One home under two names would be two copies of every session: the first name has it."""
+    every = {LOCAL: look.home, **look.config.homes}
+    first: dict[str, str] = {}
+    for label, home in every.items():
+        first.setdefault(os.path.realpath(home), label)
+    return {label: every[label] for label in first.values()}
+
+
+def home_notes(look: Look) -> tuple[str, ...]:
+    """Each of [homes] that is read under another name, and each that is not there."""
+    read = {os.path.realpath(home): label for label, home in _homes(look).items()}
+    notes = []
+    for label, home in look.config.homes.items():
+        if (name := read[os.path.realpath(home)]) != label:
+            notes.append(f"homes.{label} is the same folder as {name}, and read as {name}")
+        elif _is_gone(str(home)):
+            notes.append(f"homes.{label}: there is no folder {home}")
+    return tuple(notes)
 
 
 def _local_roots(connector: Connector, look: Look, projects: Sequence[Path]) -> list[Path]:

@@ -50,6 +50,23 @@ def test_the_same_session_in_two_homes_is_one_hit(two_homes: Home, tmp_path: Pat
     assert [place.ordinal for place in match.also_in] == [1]
 
 
+def test_a_home_under_two_names_is_read_once_and_said(two_homes: Home, tmp_path: Path) -> None:
+    there, link = tmp_path / "there", tmp_path / "link"
+    link.symlink_to(there)
+    two_homes.configure(f'[homes]\nme = "{two_homes.path}"\nlaptop = "{there}"\nagain = "{link}"\n')
+    assert two_homes.reindex().notes == (
+        "homes.me is the same folder as local, and read as local",
+        "homes.again is the same folder as laptop, and read as laptop",
+    )
+    found = [(m.session.session.origin.home, m.also_in) for m in two_homes.search("heron").matches]
+    assert sorted(found) == [("laptop", ()), ("local", ())]
+
+
+def test_a_home_that_is_not_there_is_named(two_homes: Home, tmp_path: Path) -> None:
+    two_homes.configure(f'[homes]\nlaptop = "{tmp_path / "tehre"}"\n')
+    assert two_homes.reindex().notes == (f"homes.laptop: there is no folder {tmp_path / 'tehre'}",)
+
+
 def test_a_search_does_not_walk_through_projects_but_follows_files_it_knows(tmp_path: Path) -> None:
     home = Home(tmp_path)
     file = tmp_path / "src" / "shop" / aider_logs.HISTORY
