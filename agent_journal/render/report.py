@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_journal.render.clean import clean_line
+from agent_journal.render.sessions import NONE_FOUND
 from agent_journal.render.style import Look, ago, counted, local, sized
 from agent_journal.render.width import flowed, listed, sentence
 
@@ -25,7 +26,7 @@ def sync_lines(report: SyncReport, look: Look) -> Iterator[str]:
     for agent in present:
         yield from _synced_agent(agent, look, width)
     if not present:
-        yield "no sessions found; aj agents lists where they are looked for"
+        yield NONE_FOUND
     facts = list(_change(report.sessions_new, report.sessions_changed, "session"))
     facts += _change(report.messages_new, report.messages_changed, "message")
     facts = facts or ["nothing new"]

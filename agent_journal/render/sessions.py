@@ -19,6 +19,7 @@ PARENT_CHARS = 13
 LIST_INDENT = 10  # the short id and two spaces
 NAME_COLUMNS = 24  # of a project; the branch takes what is left
 DATE_CHARS = len("2026-03-02")
+NONE_FOUND = "no sessions found; aj agents lists where they are looked for"
 ELLIPSIS = "…"  # what `cut` leaves of a name where there is no room
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from agent_journal.render.clean import clean_line, clean_span, clean_text
 from agent_journal.render.machine import resume_command
 from agent_journal.render.message import gist, label, message_lines
-from agent_journal.render.sessions import head_of, session_remarks, title_of
+from agent_journal.render.sessions import NONE_FOUND, head_of, session_remarks, title_of
 from agent_journal.render.style import Look, ago, counted, local
 from agent_journal.render.width import columns, cut, flowed, sentence, wrap_spans
 
@@ -171,6 +171,8 @@ def status_lines(answer: Answer, look: Look) -> Iterator[str]:
         ranks = f"{first:,}" if first == last else f"{first:,}–{last:,}"
         found, by_what = _found(answer.total)
         facts = [f"{ranks} of {found} in {more}{sessions}", *by_what, mode, f"{answer.took_ms:.1f} ms"]
+    elif not (coverage.sessions or coverage.behind or coverage.stale):
+        facts = [NONE_FOUND]  # to embed them would not help
     else:
         messages, sessions = counted(coverage.messages, "message"), counted(coverage.sessions, "session")
         facts = [f"nothing found in {messages} of {sessions}", mode]
