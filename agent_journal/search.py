@@ -45,7 +45,7 @@ FIRST_RUN_SECONDS = 20.0  # a first search answers after this with what it has: 
 REFRESH_SECONDS = 0.4  # a later search takes in what fits; the rest is `aj reindex`
 PATIENCE_SECONDS = 3.0  # how long reindex waits for a search that is refreshing
 NOT_CAUGHT_UP = "what was read last is not searchable yet: aj reindex"
-ONLY_TOOLS = "tools, thinking and titles are searched by words"
+ELSEWHERE = "in: leaves out what was said, and the rest is searched by words"
 ONLY_NAMES = "only filters, names or patterns were asked for"
 ONLY_SIGNS = "no letter or digit was asked for, and signs are not searched"
 BY_DATE = "sorted by date"
@@ -318,7 +318,7 @@ class Journal:
             return (
                 lookup.page(page, limit, recent=False),
                 None,
-                means.why or (ONLY_NAMES if "text" in lookup.places else ONLY_TOOLS),
+                means.why or (ONLY_NAMES if "text" in lookup.places else ELSEWHERE),
             )
         try:
             hybrid = Hybrid(lookup, means.meaning, means.embedder, mode)

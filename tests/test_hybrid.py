@@ -187,6 +187,15 @@ def test_only_filters_or_patterns_are_answered_by_words(talks: Home) -> None:
 
 
 @needs_model
+def test_where_in_leaves_out_what_was_said_words_answer(talks: Home) -> None:
+    why = "in: leaves out what was said, and the rest is searched by words"
+    for place in ("thinking", "tool", "title"):
+        answer = talks.search(f"soup in:{place}")
+        assert (answer.used, answer.why) == ("lexical", why)
+    assert talks.search("soup in:user").used == "hybrid"
+
+
+@needs_model
 def test_by_date_is_by_words(talks: Home) -> None:
     answer = talks.search("soup", sort="recent")
     assert (answer.used, answer.why, sessions(answer)) == ("lexical", "sorted by date", ["soup"])
