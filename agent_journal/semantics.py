@@ -125,9 +125,12 @@ def embed(
 
 
 def _is_done(store: Store, config: Config, folders: Sequence[Path], check: bool) -> bool:
-    """Whether nothing waits for vectors: then no model is loaded, which takes longer than all the rest."""
+    """Whether nothing waits for vectors, nor other vectors for their end: then no model is loaded, which takes longer
+    than all the rest."""
     if not config.vector.enabled or not store.counts()[1]:
         return True
+    if len(kept_marks(store)) > 1:
+        return False
     try:
         model = find(config.vector.model, folders)
         meaning, _ = _opened(store, config, model.mark, model.card.dimensions)

@@ -282,6 +282,7 @@ def test_a_model_that_is_missing_is_named_and_what_stands_in_for_it(home: Home, 
     home.configure('[index.vector]\nmodel = "tiny"\n')
     assert done(home.reindex()) == (0, 0, 0)
     assert home.search("parser").embedder == "tiny"
+    assert list((home.index / "vectors").glob("*/")) == [kept]  # what stood in for it is of no more use
 
 
 def test_hash_vectors_leave_the_order_of_words_alone(home: Home) -> None:
