@@ -25,7 +25,7 @@ models_app = typer.Typer(
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="A name of `aj models list`.")]
 
-REEMBEDS = "the next `aj reindex` embeds everything anew; until then the old vectors keep answering"
+REEMBEDS = "the next `aj reindex` embeds with it what it has not embedded; until then the old vectors keep answering"
 
 
 def _shelf() -> Shelf:

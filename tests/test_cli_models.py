@@ -13,7 +13,7 @@ from agent_journal.index import model
 
 CONFIG = "~/.agent-journal/config.toml"
 SHELF = "~/.agent-journal/models"
-ANEW = "the next `aj reindex` embeds everything anew; until then the old vectors keep answering"
+ANEW = "the next `aj reindex` embeds with it what it has not embedded; until then the old vectors keep answering"
 OWN = model.bundled()
 HERE = {OWN.card.name} if OWN else set()
 KNOWN = [card for card in model.known() if card.name not in HERE]
