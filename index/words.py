@@ -80,7 +80,7 @@ def is_hash(word: str) -> bool:
 
 
 def asked_words(text: str) -> list[str]:
-    """The words of a query as written. A run of CJK asks for its pairs only, so that it matches inside longer runs."""
+    """The words of a query as written. A run of CJK at the end asks for its pairs only: it may go on."""
     if text.isascii():
         return _analyzers()[EXACT].analyze(text)
     normal = unicodedata.normalize("NFC", text)
@@ -88,8 +88,10 @@ def asked_words(text: str) -> list[str]:
 
 
 def _asked_pairs(run: re.Match[str]) -> str:
-    text = run.group()
-    return " " + (" ".join(text[i : i + 2] for i in range(len(text) - 1)) or text) + " "
+    text, more = run.group(), any(map(str.isalnum, run.string[run.end() :]))
+    # Before another word the run ends in the message, too, and there its last character stands alone: see `_pairs`.
+    pairs = " ".join(text[i : i + 2] for i in range(len(text) if more else len(text) - 1))
+    return f" {pairs or text} "
 
 
 def stems(text: str) -> list[str]:

@@ -289,6 +289,21 @@ def test_context_is_the_messages_around_in_the_same_session(journal: Journal) ->
     assert around == [["line 3", "line 4"], ["line 6", "line 7"]]
 
 
+@pytest.mark.parametrize(
+    "phrase", ["修复 truncate", "修复 `truncate` 在", "问题修复 truncate", "truncate 在 flex", "在flex", "修复 截断"]
+)
+def test_a_phrase_may_go_from_one_script_to_another(journal: Journal, phrase: str) -> None:
+    said(
+        journal,
+        "PR: 问题修复 truncate 在 flex 容器中失效",
+        "修复，截断",
+        "truncate 修复",
+        "复 truncate, 修 truncate",
+        "修复截断",
+    )
+    assert len(found(journal, f'"{phrase}"')) == 1
+
+
 # --- snippets -------------------------------------------------------------------------------------------
 
 
