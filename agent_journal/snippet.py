@@ -84,7 +84,9 @@ class Term:
         if not self.tokens:
             return None
         if self.cjk:
-            return re.compile("|".join(map(re.escape, [text.strip(), *self.tokens])), re.IGNORECASE)
+            whole = r"[\W_]*".join(map(re.escape, words.runs(text)))
+            pairs = [] if self.is_phrase else map(re.escape, self.tokens)
+            return re.compile("|".join([f"({whole})", *pairs]), re.IGNORECASE)
         if self.is_phrase:
             apart = r"[\W_]+".join(map(re.escape, self.tokens))
             return re.compile(rf"(?<![^\W_]){apart}(?![^\W_])", re.IGNORECASE)
@@ -101,7 +103,9 @@ class Term:
         place = 0
         while match := self.pattern.search(text, place):
             start, place = match.span()
-            if self.cjk or self.is_phrase:
+            if self.cjk:
+                yield Hit(start, place, self.number, match[1] is not None)
+            elif self.is_phrase:
                 yield Hit(start, place, self.number, True)
             elif _starts_word(original, start) and (how := self._verified(original[start:place])) is not None:
                 yield Hit(start, place, self.number, how)

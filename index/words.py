@@ -94,6 +94,11 @@ def _asked_pairs(run: re.Match[str]) -> str:
     return f" {pairs or text} "
 
 
+def runs(text: str) -> list[str]:
+    """The words of a text with CJK in one piece, apart from the letters beside it."""
+    return re.findall(r"[^\W_]+", re.sub(_CJK, r" \g<0> ", text))
+
+
 def stems(text: str) -> list[str]:
     return _analyzers()[STEMMED].analyze(split(prepared(text)))
 

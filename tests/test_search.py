@@ -307,6 +307,15 @@ def test_a_phrase_may_go_from_one_script_to_another(journal: Journal, phrase: st
 # --- snippets -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(("query", "marked"), [('"修复 truncate"', "修复 truncate"), ("滚动布局", "滚动布局")])
+def test_the_snippet_shows_all_of_what_was_asked_in_chinese_and_not_a_pair_of_it(
+    journal: Journal, query: str, marked: str
+) -> None:
+    said(journal, f"布局, 修复, truncate. {'filler ' * 100} 修复 truncate 的滚动布局 {'filler ' * 100}")
+    (match,) = journal.search(query).matches
+    assert [match.snippet.text[a:b] for a, b in match.snippet.highlights] == [marked]
+
+
 def test_the_snippet_shows_the_match_deep_in_a_long_message_on_one_line(journal: Journal) -> None:
     words = "filler text that says nothing. " * 400
     said(journal, f"{words}\n\nThe connection\tpool was\n\nexhausted.\n\n{words}")
