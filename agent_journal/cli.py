@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from agent_journal.session import StoredMessage, StoredSession
 
 LISTED = 20
+UNKNOWN_FOLDER = "its folder is not known: if it is not found here, run this in its project"
 
 app = typer.Typer(
     name="aj",
@@ -304,6 +305,8 @@ def resume(
     if json:
         put_object(resume_object(stored, command))
         return FOUND
+    if command.cwd is None:
+        say([UNKNOWN_FOLDER])
     if print_:
         put([clean_line(resume_command(command) or "")])
         return FOUND

@@ -50,6 +50,19 @@ def test_a_folder_that_is_gone_is_said(aj: Aj) -> None:
     assert ran.err.split()[:8] == "aj: the session's folder is gone: ~/shop make".split()
 
 
+def test_a_folder_that_is_not_known_is_said(aj: Aj) -> None:
+    """Gemini's chats lie below a hash of their folder, and it finds them from there only."""
+    chat = aj.home / ".gemini" / "tmp" / ("0f" * 32) / "chats" / "session-2026-05-28T10-00-1a2b3c4d.json"
+    chat.parent.mkdir(parents=True)
+    said = {"id": "m1", "timestamp": "2026-05-28T10:00:00.000Z", "type": "user", "content": "mend the cart"}
+    chat.write_text(json.dumps({"sessionId": "1a2b3c4d-1111-4222-8333-444455556666", "messages": [said]}))
+    aj("reindex")
+    ran = aj("resume", "1a2b3c4d", "--print")
+    assert (ran.code, ran.out) == (0, "gemini --resume 1a2b3c4d-1111-4222-8333-444455556666\n")
+    assert ran.err.startswith("its folder is not known: ")
+    assert aj("resume", "9f8e7d", "--print").err == ""
+
+
 def test_a_program_that_is_missing_is_said(aj: Aj) -> None:
     (aj.home / "bin" / "claude").unlink()
     ran = aj("resume", "9f8e7d")
