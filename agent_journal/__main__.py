@@ -12,6 +12,7 @@ from typing import NoReturn
 # What is allocated on the way to an answer is needed until it is given: to look for garbage every 700 objects takes a
 # twentieth of the time of an index, and finds none.
 GARBAGE_AFTER = 100_000
+INTERRUPTED = '{"error":{"kind":"interrupted","message":"interrupted","hint":""}}'
 
 
 def aj() -> NoReturn:
@@ -33,8 +34,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         from agent_journal.process import run
 
         return run(argv)
-    except KeyboardInterrupt:
-        sys.stderr.write("aj: interrupted\n")
+    except KeyboardInterrupt:  # before there was anything that could answer it
+        arguments = sys.argv[1:] if argv is None else argv
+        machine = not {"--json", "--ndjson"}.isdisjoint(arguments)
+        sys.stderr.write(f"{INTERRUPTED if machine else 'aj: interrupted'}\n")
         return 130
 
 

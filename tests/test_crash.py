@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import random
 import signal
 import sqlite3
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -206,6 +209,29 @@ def test_interrupted_reindex_exits_130_and_loses_nothing(home: Home, tmp_path: P
     alone = Home(home.path, {"AJ_HOME": str(tmp_path / "alone")})
     alone.reindex()
     assert everything(home) == everything(alone)
+
+
+INTERRUPTED_AT_THE_IMPORT = """
+import sys
+class Finder:
+    def find_spec(self, name, *rest):
+        if name == "agent_journal.process":
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Finder())
+from agent_journal.__main__ import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize("option", ["--json", "--ndjson", "--full"])
+def test_a_program_that_interrupts_at_once_gets_its_kind_of_error(option: str) -> None:
+    command = [sys.executable, "-c", INTERRUPTED_AT_THE_IMPORT, "search", "heron", option]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=LONGEST)
+    assert (ended.returncode, ended.stdout) == (130, "")
+    if option == "--full":
+        assert ended.stderr == "aj: interrupted\n"
+    else:
+        assert json.loads(ended.stderr) == {"error": {"kind": "interrupted", "message": "interrupted", "hint": ""}}
 
 
 @pytest.mark.parametrize("stage", ["reading", "indexing"])
