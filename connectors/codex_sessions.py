@@ -6,7 +6,8 @@ What a record means is in codex_log.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import timedelta
+from contextlib import suppress
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -164,12 +165,20 @@ def _turns_of(path: Path, session_id: str) -> frozenset[str] | None:
         return None
 
 
+def _days_around(moment: datetime | None) -> Iterator[datetime]:
+    """The day itself first. An id may tell of the last day there is."""
+    if moment is None:
+        return
+    for days in (0, -1, 1):
+        with suppress(OverflowError):
+            yield moment + timedelta(days=days)
+
+
 def _rollouts_of(path: Path, session_id: str) -> Iterator[Path]:
     """By name, in the folders of the days around the time that the id tells: the whole tree is too large a walk."""
     folders, home, made = [path.parent], _home_of(path), uuid7_time(session_id)
     if home is not None:
-        days = [made + timedelta(days=n) for n in (0, -1, 1)] if made else []
-        folders += [home / "sessions" / f"{d:%Y}" / f"{d:%m}" / f"{d:%d}" for d in days]
+        folders += [home / "sessions" / f"{d:%Y}" / f"{d:%m}" / f"{d:%d}" for d in _days_around(made)]
         folders += [home / name for name in FOLDERS]
     for folder in dict.fromkeys(folders):
         for entry in entries(folder, Discovery()):

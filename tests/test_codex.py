@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -306,6 +306,13 @@ def test_turns_whose_ids_tell_no_time_are_looked_up_in_the_parent(tmp_path: Path
     parent.write(tmp_path)
     child = child_of(parent, forked_from_id=SESSION, turn="t2")
     assert [m.text for m in messages(child.write(tmp_path))] == ["Find refunds", "refund.ts"]
+
+
+def test_parent_whose_id_tells_of_the_last_day_there_is_costs_no_session(tmp_path: Path) -> None:
+    """Its file is looked for in the folders of the days around: the day after is none."""
+    parent = uuid7(datetime(9999, 12, 31, 12, tzinfo=UTC))
+    child = child_of(parent_log(), turn="t2", forked_from_id=parent)
+    assert [m.text for m in messages(child.write(tmp_path))][-2:] == ["Find refunds", "refund.ts"]
 
 
 def test_copied_history_is_kept_where_the_parent_is_gone_and_is_equal_in_siblings(tmp_path: Path) -> None:
