@@ -279,7 +279,10 @@ class _Composer:
             yield string(mapping(raw), "bubbleId", "id"), mapping(raw)
         held = mapping(self.fields.get("conversationMap"))
         headers = items(self.fields.get("fullConversationHeadersOnly"))
-        for name in [string(mapping(h), "bubbleId") for h in headers] or list(held):
+        names = [string(mapping(h), "bubbleId") for h in headers] or list(held)
+        once = dict.fromkeys(names)  # a large bubble, read as often as it is listed, would fill memory
+        self.state.reading.skipped["bubble/listed again"] += len(names) - len(once)
+        for name in once:
             bubble = held.get(name or "")
             if bubble is None and name:
                 bubble = self.state.value("cursorDiskKV", f"bubbleId:{self.id}:{name}")

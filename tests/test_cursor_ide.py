@@ -141,6 +141,16 @@ def test_bubbles_in_a_map_follow_the_headers_where_there_are_any(tmp_path: Path)
     assert reading.skipped == {"bubble/missing": 1, "bubble/of no chat": 1}
 
 
+def test_bubble_that_is_listed_a_thousand_times_is_one_message(tmp_path: Path) -> None:
+    """It was read from the database each time: a file of a megabyte filled the memory."""
+    order = [{"bubbleId": "b1"}] * 1000
+    state = State(tmp_path).put(f"composerData:{COMPOSER}", document(fullConversationHeadersOnly=order))
+    state.put(f"bubbleId:{COMPOSER}:b1", bubble("b1", 1, "why 401?")).close()
+    reading = read(tmp_path)
+    assert [[m.text for m in t.messages] for t in reading.transcripts] == [["why 401?"]]
+    assert reading.skipped == {"bubble/listed again": 999}
+
+
 def test_panel_of_2024_and_prompts_of_a_workspace_are_read(tmp_path: Path) -> None:
     bubbles = [{"type": "user", "text": "how?"}, {"type": "ai", "rawText": "So."}]
     tabs = {"tabs": [{"tabId": "tab1", "chatTitle": "How", "lastSendTime": 1718000000000, "bubbles": bubbles}, {}]}
