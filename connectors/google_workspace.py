@@ -17,6 +17,7 @@ from agent_journal.session import Message, Text, Thinking, ToolCall
 _MARKER_BYTES = 4096
 _MOST_CANDIDATES = 5000
 _TEXT_CHARS = 2**20
+_PATH_CHARS = 4096  # the longest a system takes; every folder above is tried, and a path of 1 MB has half a million
 _PATH = re.compile(r"(?:/[\w.@+~-]+)+|[A-Za-z]:(?:\\[\w. @+~-]+)+")
 _CONTEXT = re.compile(
     r"Workspace Directories:\*\*\s{1,20}- (.{1,1000})|I'm currently working in the directory: (.{1,1000})"
@@ -35,7 +36,7 @@ def workspace(source: Source, facts: Mapping[str, Any], messages: tuple[Message,
             return path
     hashes = {name for name in (*names, string(facts, "projectHash") or "") if HASH.fullmatch(name)}
     if hashes:
-        known = (*registered, *map(str, source.path.parents), *_named(messages))
+        known = (p for p in (*registered, *map(str, source.path.parents), *_named(messages)) if len(p) <= _PATH_CHARS)
         candidates = dict.fromkeys(islice((p for one in known for p in _upwards(one)), _MOST_CANDIDATES))
         if found := next((p for p in candidates if not hashes.isdisjoint(_hashes(p))), None):
             return readable(found)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -447,6 +448,18 @@ def test_workspace_is_a_known_path_whose_hash_is_the_projects(base: Path, mentio
     if mentioned == "registry":
         (base / "projects.json").write_text(json.dumps({"projects": {f"{SHOP}/packages/web": "web"}}))
     assert read(base).transcripts[0].session.workspace == folder
+
+
+@pytest.mark.parametrize("mentioned", ["registry", "text"])
+def test_path_longer_than_any_is_no_workspace_and_costs_no_time(base: Path, mentioned: str) -> None:
+    """Every folder above a path is hashed: of a path of 1 MB that took minutes."""
+    endless = "/a" * 200_000
+    Chat(projectHash=SHOP_HASH).user(f"see {endless}" if mentioned == "text" else "hi").write(base, SHOP_HASH)
+    if mentioned == "registry":
+        (base / "projects.json").write_text(json.dumps({"projects": {endless: "web"}}))
+    started = time.monotonic()
+    assert read(base).transcripts[0].session.workspace is None
+    assert time.monotonic() - started < 2
 
 
 def test_workspace_may_be_the_home_the_files_lie_in(base: Path) -> None:
