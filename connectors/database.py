@@ -17,10 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from agent_journal.connectors.base import FileStat, database_files, stat_of
+from agent_journal.connectors.jsonl import MAX_LINE_BYTES
 from agent_journal.errors import UnreadableSource
 
 MAX_COPY_BYTES = 8 * 2**30
-MAX_VALUE_BYTES = 256 * 2**20
+MAX_VALUE_BYTES = 256 * 2**20  # beyond it SQLite refuses the row
+MAX_VALUE_KEPT = MAX_LINE_BYTES
 MAX_SECONDS = 120.0  # of reading one database; STEPS of SQLite's machine between two looks at the clock
 STEPS = 100_000
 COPIES = 5  # tries to copy a database that is being written; its log is moved into it once in a thousand pages
@@ -104,10 +106,13 @@ def columns(db: sqlite3.Connection, table: str) -> frozenset[str]:
 def rows(
     db: sqlite3.Connection, table: str, wanted: tuple[str, ...], rest: str = "", *values: Any
 ) -> Iterator[dict[str, Any]]:
-    """The wanted columns that this version of the table has, one mapping a row. `rest` is our own SQL, never data."""
+    """The wanted columns that this version of the table has, one mapping a row, None for a value that is too long.
+    `rest` is our own SQL, never data."""
     held = columns(db, table)
     chosen = [name for name in wanted if name in held]
     if chosen:
-        names = ", ".join(f'"{name}"' for name in chosen)
+        # In bytes: a text of accented letters takes several times as much memory as it has characters.
+        kept = f'CASE WHEN length(CAST("{{0}}" AS BLOB)) <= {MAX_VALUE_KEPT} THEN "{{0}}" END'
+        names = ", ".join(kept.format(name) for name in chosen)
         for row in db.execute(f'SELECT {names} FROM "{table}" {rest}', values):
             yield dict(zip(chosen, row, strict=True))

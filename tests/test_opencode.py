@@ -238,6 +238,18 @@ def test_a_database_of_an_older_release_lacks_columns(tmp_path: Path) -> None:
     assert message.startswith("not JSON")
 
 
+def test_a_value_too_long_to_be_conversation_is_named_and_costs_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A part of 200 MB took 1.5 GB of memory."""
+    path = database(tmp_path, (info(title="x" * 2000), [user(0, "Fix the CI"), user(1, "é" * 600)]))
+    monkeypatch.setattr("agent_journal.connectors.database.MAX_VALUE_KEPT", 1000)
+    reading = read(path)
+    (transcript,) = reading.transcripts
+    assert (transcript.session.title, [m.text for m in transcript.messages]) == (None, ["Fix the CI"])
+    assert [reason for _, reason in reading.bad_lines] == ["empty, or longer than 64 MB"]
+
+
 def test_what_a_running_agent_has_only_in_its_write_ahead_log_is_read_and_nothing_is_touched(tmp_path: Path) -> None:
     path = database(tmp_path, (info(), conversation()))
     with closing(sqlite3.connect(path)) as writer:
