@@ -66,8 +66,11 @@ def _facts(db: sqlite3.Connection, source: Source, reading: Reading) -> dict[str
     """What the database says of itself, and above it the file beside it, which newer versions keep."""
     facts: dict[str, Any] = {}
     for row in database.rows(db, "meta", ("key", "value"), "ORDER BY key DESC"):  # '0' is the only key today
+        if row.get("value") is None:
+            reading.bad_line(0, f"meta: empty, or longer than {MAX_LINE_BYTES // 2**20} MB")
+            continue
         try:
-            facts |= mapping(_meta(row.get("value")))
+            facts |= mapping(_meta(row["value"]))
         except ValueError as error:
             reading.bad_line(0, f"meta: {error}")
     return facts | sidecar(source.path.with_name(META), reading)
@@ -99,7 +102,13 @@ def _model(message: Mapping[str, Any]) -> str | None:
 
 # The blobs.
 
-_ROOT_TAGS, _TAGS = b"\x0a", b"\x0a\x12"
+# A tag, the length 32, and a hash: of 32 bytes that are no text one of the first 25 is none (see _is_hash).
+_HASH = rb"\x20(?=[\x20-\x7e]{0,24}[^\x20-\x7e])"
+_IN_ROOT, _IN_NODE = re.compile(rb"\x0a" + _HASH), re.compile(rb"[\x0a\x12]" + _HASH)
+_PRINTABLE = bytes(range(0x20, 0x7F))
+_MOST_MISSES = (
+    10_000  # one after another: it is a text then, in which indented lines begin like references
+)
 _OLD_PROMPT = re.compile(r"([^\x00-\x08\x0e-\x1f]+)\$[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
@@ -109,7 +118,7 @@ class _Blobs:
     key: str
     value: str
     reading: Reading
-    ids: frozenset[str]  # only these in memory: the blobs are read one at a time
+    ids: dict[str, str]  # each for itself. Only these in memory: the blobs are read one at a time
     seen: set[str] = field(default_factory=set)
 
     @classmethod
@@ -119,7 +128,7 @@ class _Blobs:
         if not {key, value} <= held:
             raise UnreadableSource(f"{path}: not a chat of Cursor's")
         ids = (row[0] for row in db.execute(f"SELECT {key} FROM blobs"))
-        return cls(db, key, value, reading, frozenset(name for name in ids if isinstance(name, str)))
+        return cls(db, key, value, reading, {name: name for name in ids if isinstance(name, str)})
 
     def messages(self, root: str | None) -> Iterator[tuple[str, dict[str, Any]]]:
         """In the order the root lists them; without it, the node that lists most; else as they were written."""
@@ -135,11 +144,12 @@ class _Blobs:
 
     def _below(self, root: str | None) -> Iterator[tuple[str, dict[str, Any]]]:
         """Depth first. A message inside a node stands behind what the node lists."""
-        waiting: list[tuple[str, dict[str, Any] | None]] = [(root, None)] if root in self.ids else []
+        waiting: list[str | tuple[str, dict[str, Any]]] = [root] if root in self.ids else []
         while waiting:
-            name, inside = waiting.pop()
-            if inside:
-                yield name, inside
+            name = waiting.pop()
+            if isinstance(name, tuple):
+                yield name
+                continue
             if name in self.seen:
                 continue
             self.seen.add(name)
@@ -148,16 +158,16 @@ class _Blobs:
                 yield name, message
                 continue
             # Field 1 of the root lists the messages; its other fields refer to more than the conversation.
-            listed = (list(self._listed(data, _ROOT_TAGS)) if name == root else []) or list(self._listed(data, _TAGS))
+            listed = (list(self._listed(data, _IN_ROOT)) if name == root else []) or list(self._listed(data, _IN_NODE))
             start, end = data.find(b'{"', listed[-1][1] if listed else 0), data.rfind(b"}")
             if 0 <= start < end and (inside := _embedded(data[start : end + 1])):
                 waiting.append((name, inside))
-            waiting += [(child, None) for child, _ in reversed(listed) if child not in self.seen]
+            waiting += [child for child, _ in reversed(listed) if child not in self.seen]
 
     def _below_fullest(self) -> Iterator[tuple[str, dict[str, Any]]]:
         best, most = None, 0
         for name, data in self._rows():
-            listed = 0 if data[:1] == b"{" else sum(1 for _ in self._listed(data, _TAGS))
+            listed = 0 if data[:1] == b"{" else sum(1 for _ in self._listed(data, _IN_NODE))
             if listed and listed >= most:
                 best, most = name, listed
         yield from self._below(best)
@@ -193,15 +203,18 @@ class _Blobs:
             return None
         return fields if string(fields, "role") else None
 
-    def _listed(self, data: bytes, tags: bytes) -> Iterator[tuple[str, int]]:
-        """Blobs that a node refers to (a tag, the length 32, the hash), each with the place behind it."""
-        place = data.find(b"\x20", 1)
-        while place > 0:
-            child = data[place + 1 : place + 33]
-            is_listed = data[place - 1] in tags and _is_hash(child) and child.hex() in self.ids
-            if is_listed:
-                yield child.hex(), place + 33
-            place = data.find(b"\x20", place + (34 if is_listed else 1))
+    def _listed(self, data: bytes, reference: re.Pattern[bytes]) -> Iterator[tuple[str, int]]:
+        """Blobs that a node refers to, each with the place behind it."""
+        place = misses = 0
+        while misses < _MOST_MISSES and (found := reference.search(data, place)):
+            place = found.end()
+            child = data[place : place + 32]
+            name = self.ids.get(child.hex()) if _is_hash(child) else None
+            if name is None:
+                misses += 1
+                continue
+            place, misses = place + 32, 0
+            yield name, place
 
 
 def _bytes(value: Any) -> bytes:
@@ -216,7 +229,7 @@ def _embedded(data: bytes) -> dict[str, Any] | None:
 
 def _is_hash(name: bytes) -> bool:
     """32 characters of text are none."""
-    return len(name) == 32 and sum(not 0x20 <= byte < 0x7F for byte in name) >= 8
+    return len(name) == 32 and len(name.translate(None, _PRINTABLE)) >= 8
 
 
 def _old_prompt(data: bytes) -> str | None:
