@@ -292,7 +292,6 @@ def resume(
       aj resume 3
     """
     from agent_journal.errors import CannotResume
-    from agent_journal.render.clean import clean_line
     from agent_journal.render.machine import resume_command, resume_object
 
     with opened() as journal:
@@ -308,7 +307,7 @@ def resume(
     if command.cwd is None:
         say([UNKNOWN_FOLDER])
     if print_:
-        put([clean_line(resume_command(command) or "")])
+        put([resume_command(command) or ""])
         return FOUND
     from agent_journal.resuming import become
 

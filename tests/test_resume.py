@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import stat
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,26 @@ def test_a_hit_of_the_last_search_can_be_resumed(aj: Aj) -> None:
 def test_print_shows_the_command_and_runs_nothing(aj: Aj) -> None:
     ran = aj("resume", "9f8e7d", "--print")
     assert (ran.code, ran.out) == (0, f"cd ~/shop && claude --resume {SESSION}\n")
+
+
+@pytest.mark.parametrize(
+    "name", ["a  b", "line\nend", "\x1b[31mred", "esc\x1b", "$(touch x)`touch x`'\"\x1b", "\u202eltr\u00a0\\t"]
+)
+@pytest.mark.parametrize("command", [["resume", SESSION[:6], "--print"], ["search", "till"], ["show", SESSION[:6]]])
+def test_the_command_leads_a_shell_to_the_sessions_folder_whatever_its_name(
+    aj: Aj, name: str, command: list[str]
+) -> None:
+    """Cleaned for the terminal, the command named another folder, and an escape at its end took the quote away."""
+    folder = aj.home / name
+    folder.mkdir()
+    write(transcript_path(aj.home, SESSION), user("u1", [text("fix the till")], cwd=str(folder), sessionId=SESSION))
+    ran = aj(*command) if command[0] == "search" else (aj("reindex"), aj(*command))[1]
+    line = next(line for line in ran.out.splitlines() if "claude --resume" in line)
+    pasted = line[line.index("cd ") :].replace("~", str(aj.home), 1)
+    done = subprocess.run(
+        ["bash", "-c", f'claude() {{ printf %s "$PWD"; }}; {pasted}'], capture_output=True, text=True, check=True
+    )
+    assert (done.stdout, pasted.isprintable() or "\u00a0" in pasted) == (str(folder), True)
 
 
 def test_a_folder_that_is_gone_is_said(aj: Aj) -> None:

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from agent_journal.render.clean import clean_text
 from agent_journal.render.clip import AROUND, CALL_AROUND, CALLS, RESULT, THINKING, Clip
 from agent_journal.render.message import call_gist
 from agent_journal.session import Message, Resume, StoredMessage, StoredSession, ToolCall
@@ -51,14 +52,28 @@ def utc(at: datetime | None) -> str | None:
 
 
 def resume_command(resume: Resume | None) -> str | None:
-    """What to paste into a shell: agents find a session only from its own folder."""
+    """What to paste into a shell: agents find a session only from its own folder. Harmless to a terminal as it is: to
+    clean it would name another folder, and may take away a quote."""
     if resume is None:
         return None
     command = shlex.join(resume.argv)
     if not resume.cwd:
         return command
     folder = f"./{resume.cwd}" if resume.cwd.startswith("-") else resume.cwd  # cd - is a command of its own
-    return f"cd {shlex.quote(folder)} && {command}"
+    return f"cd {_shell_word(folder)} && {command}"
+
+
+def _shell_word(text: str) -> str:
+    """Quoted; what a terminal would act on is spelled in octal, as bash, zsh and POSIX of 2024 read it. No folder's
+    name holds a NUL, which would end the word."""
+    spelled = "".join(_spelled(char) for char in text.replace("\0", "\ufffd"))
+    return shlex.quote(text) if clean_text(text) == text and "\n" not in text else f"$'{spelled}'"
+
+
+def _spelled(char: str) -> str:
+    if char in "'\\" or char in "\n\t" or clean_text(char) != char:
+        return "".join(f"\\{byte:03o}" for byte in char.encode("utf-8", "replace"))
+    return char
 
 
 def message_object(stored: StoredMessage, limit: int | None) -> Object:

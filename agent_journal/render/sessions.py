@@ -80,10 +80,10 @@ def session_head_lines(stored: StoredSession, command: str | None, look: Look) -
     if derived.duration_seconds >= 1:
         facts.append(duration(derived.duration_seconds))
     yield from flowed([*facts, *filter(None, [session_remarks(stored)])], look.width)
-    rows = (("id", session.key), ("folder", session.workspace), ("file", session.origin.path), ("resume", command))
-    for name, value in rows:
+    places = (("id", session.key), ("folder", session.workspace), ("file", session.origin.path))
+    for name, value in (*((name, clean_line(value or "")) for name, value in places), ("resume", command)):
         if value:
-            yield look.paint(f"{name:<8}", "dim") + clean_line(value)
+            yield look.paint(f"{name:<8}", "dim") + value
 
 
 def transcript_lines(

@@ -148,7 +148,7 @@ def _painted(text: str, start: int, end: int, ranges: Sequence[tuple[int, int]],
 
 def _foot(match: Match, look: Look) -> Iterator[str]:
     # Whole however long: a command that is cut cannot be pasted.
-    command = clean_line(resume_command(match.resume) or "")
+    command = resume_command(match.resume)
     yield INDENT + look.paint("  ".join(filter(None, (_name(match), command))), "dim")
     others = {place.session for place in match.also_in} - {match.session.session.key}
     if others:
