@@ -7,7 +7,6 @@ nothing and knows no model: queries come as vectors, and which messages may be s
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import zlib
@@ -15,9 +14,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 from msgspec import Struct
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from agent_journal.errors import JournalUnwritable, unwritable
@@ -28,7 +28,7 @@ from agent_journal.index.vectors import Vectors
 from agent_journal.index.vectors_kept import folder_of
 from agent_journal.workplace import private
 
-FORMAT = 1
+FORMAT = 2
 NAME = "places.bin"
 PLACE = np.dtype([("message", "<u4"), ("session", "<u4"), ("seq", "<u4"), ("row", "<u4")])
 NOTHING = 0xFFFFFFFF  # the row of a message in which there is nothing to embed
@@ -88,6 +88,10 @@ class State(Struct, frozen=True):
     def made_of(self) -> tuple[str, str, int]:
         return self.journal, self.options, self.generation
 
+    def summed(self, content: bytes) -> int:
+        """Of the head too: a flipped bit in `reached` would leave messages without vectors for ever."""
+        return zlib.crc32(msgspec.json.encode(replace(self, checksum=0)), zlib.crc32(content))
+
 
 class Meaning:
     def __init__(self, folder: Path, vectors: Vectors, options: Embedded, places: NDArray[Any], state: State) -> None:
@@ -142,12 +146,12 @@ class Meaning:
             reached=reached,
             complete=complete,
             count=len(places),
-            checksum=zlib.crc32(content),
         )
+        head = replace(head, checksum=head.summed(content))
         temporary = self.folder / f"{NAME}.new"
         try:
             with open(temporary, "wb", opener=private) as file:
-                file.write(json.dumps(asdict(head)).encode() + b"\n")
+                file.write(msgspec.json.encode(head) + b"\n")
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
@@ -325,11 +329,14 @@ def _read(path: Path) -> tuple[State | None, NDArray[Any]]:
     nothing = np.empty(0, PLACE)
     try:
         with path.open("rb") as file:
-            head = json.loads(file.readline(4096))
+            state = msgspec.json.decode(file.readline(4096), type=State)
             content = file.read()
-        state = State(**head)
-    except (OSError, ValueError, TypeError, RecursionError):
+    except (OSError, msgspec.MsgspecError, ValueError, RecursionError):
         return None, nothing
-    if state.format != FORMAT or len(content) != state.count * PLACE.itemsize or zlib.crc32(content) != state.checksum:
+    if (
+        state.format != FORMAT
+        or len(content) != state.count * PLACE.itemsize
+        or state.summed(content) != state.checksum
+    ):
         return None, nothing
     return state, np.frombuffer(content, PLACE)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from journals import Home, hits
 
 from agent_journal.errors import JournalUnwritable
-from agent_journal.index.meaning import NOTHING, PLACE, Embedded, Meaning, State, _Index
+from agent_journal.index.meaning import NOTHING, PLACE, Embedded, Meaning, State, _Index, _read
 from agent_journal.index.sync import EmbeddingReport
 from agent_journal.index.vectors import Vectors
 
@@ -231,6 +231,26 @@ def test_places_that_are_lost_are_a_problem_until_the_next_reindex(tiny: Home, d
     assert vectors_check(tiny) == (False, "the places of the vectors are lost: aj reindex makes them anew")
     assert tiny.reindex().embedding.texts == 0
     assert vectors_check(tiny)[0]
+
+
+def test_a_flipped_bit_in_the_head_of_places_leaves_no_message_without_its_vectors(tiny: Home) -> None:
+    """It said that the places reach further than the journal: what came later was never embedded."""
+    file = vectors_folder(tiny) / "places.bin"
+    whole, known = file.read_bytes(), _read(file)[0]
+    head = whole.partition(b"\n")[0]
+    reached = head.index(b'"reached":') + len(b'"reached":')
+    flipped = bytearray(whole)
+    flipped[reached] ^= 8  # a digit becomes 8 or 9, or a colon
+    talk(tiny, "three", "quotes module")
+    for damage in (bytes(flipped), whole.replace(b'"reached":', b'"reached":9', 1)):
+        file.write_bytes(damage)
+        assert tiny.reindex().embedding.left == 0
+        assert tiny.search("soup").coverage.embedded == 1
+    for place in range(8 * len(head)):
+        damaged = bytearray(whole)
+        damaged[place // 8] ^= 1 << place % 8
+        file.write_bytes(damaged)
+        assert _read(file)[0] in (None, known)
 
 
 def test_an_index_folder_with_a_file_in_place_of_vectors_still_answers(tiny: Home, tmp_path: Path) -> None:
