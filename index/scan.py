@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from agent_journal.config import Config
 from agent_journal.connectors.base import Connector, Discovery, Source
 from agent_journal.index.exclusion import excluded
+from agent_journal.index.pattern import matching
 from agent_journal.index.store import Known, Store
 from agent_journal.session import LOCAL
 
@@ -73,7 +74,7 @@ def _discovered(
         if look.quick and connector.in_projects:
             roots = [Path(path) for agent, at, path in known if (agent, at) == (connector.agent, label)]
         elif label == LOCAL:
-            roots = _local_roots(connector, look, projects)
+            roots = _local_roots(connector, look, projects, discovery)
         else:  # settings and environment are about the local home; of another only the usual places count
             roots = connector.roots({}, home) if look.config.storage.discovers(connector.config_key) else []
         every += roots
@@ -110,7 +111,7 @@ def home_notes(look: Look) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _local_roots(connector: Connector, look: Look, projects: Sequence[Path]) -> list[Path]:
+def _local_roots(connector: Connector, look: Look, projects: Sequence[Path], discovery: Discovery) -> list[Path]:
     """The agent's own places and what the configuration adds, or only the latter."""
     storage = look.config.storage
     folders = [Path(root) for root in storage.roots]
@@ -121,20 +122,27 @@ def _local_roots(connector: Connector, look: Look, projects: Sequence[Path]) -> 
         # A session names its folder; nothing below it is looked through, for a log may name any folder.
         roots += [p for folder in projects for name in connector.in_projects if (p := folder / name).exists()]
     for value in storage.sources.get(connector.config_key, ()):
-        roots += _named(value, folders, connector)
+        roots += _named(value, folders, connector, discovery)
     # One folder under two names would be two copies of every session.
-    return _outermost(list({os.path.realpath(root): root for root in reversed(roots)}.values())[::-1], connector)
+    return _outermost(list({_real(root): root for root in reversed(roots)}.values())[::-1], connector)
 
 
-def _named(value: str, folders: Sequence[Path], connector: Connector) -> list[Path]:
+def _real(root: Path) -> str:
+    try:
+        return os.path.realpath(root)
+    except OSError:  # a link that may be seen and not read, as some below /proc
+        return str(root)
+
+
+def _named(value: str, folders: Sequence[Path], connector: Connector, discovery: Discovery) -> list[Path]:
     if not glob.has_magic(value):
         return [Path(value)]
-    if Path(value).is_absolute():
-        return [Path(p) for p in sorted(glob.glob(value, recursive=True, include_hidden=True))]
+    path = Path(value)
+    if path.is_absolute():
+        return matching(Path(path.anchor), path.parts[1:], discovery)
     if connector.in_projects:
         return list(folders)  # the connector itself looks for its files below them, within bounds
-    found = (sorted(glob.glob(value, root_dir=f, recursive=True, include_hidden=True)) for f in folders)
-    return [folder / name for folder, names in zip(folders, found, strict=True) for name in names]
+    return [found for folder in folders for found in matching(folder, path.parts, discovery)]
 
 
 def _outermost(roots: list[Path], connector: Connector) -> list[Path]:
