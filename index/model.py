@@ -6,6 +6,7 @@ neither numpy nor onnxruntime is imported: listing models must not cost what loa
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import re
@@ -22,13 +23,15 @@ from msgspec.structs import asdict, replace
 from agent_journal.errors import BadModel, NoSuchModel, unreadable_model, unwritable
 from agent_journal.index import model_folder
 from agent_journal.index.model_folder import Card
-from agent_journal.workplace import private, private_folder, workplace
+from agent_journal.workplace import STALE_SECONDS, private, private_folder, workplace
 
 CARD = "model.toml"
 MANIFEST = "manifest.toml"
 BUNDLED = "bundled"  # what users may call the bundled model, whatever its name is
 RESERVED = frozenset({BUNDLED, "hash", "none"})
 NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-]|\.(?=[A-Za-z0-9])){0,63}")
+# Folders in which a model is being made (workplace), or on its way out (remove).
+LEFT = re.compile(rf"\.(?:{NAME.pattern})\.(?:\w{{8}}|\d+\.\d+)")
 
 SAMPLES, SAMPLE_BYTES = 64, 4096
 COPY_BYTES = 1 << 20
@@ -258,13 +261,23 @@ def add(path: Path, into: Path, name: str = "", *, check: Check) -> Model:
     files = (graph, *(graph.parent / weights for weights in found.weights), path / model_folder.TOKENIZER)
     try:
         private_folder(into)
+        _clear(into)
         with workplace(into, f".{name}.") as new:
             card = replace(card, sha256={file.name: _copy(file, new / file.name) for file in files})
             _write(new / CARD, [_as_toml(card).encode()])
             new.rename(into / name)
     except OSError as error:
+        if error.errno in (errno.EEXIST, errno.ENOTEMPTY):  # another process was quicker
+            raise _taken(name) from error
         raise unwritable(into, error) from error
     return Model(card, into / name, "installed")
+
+
+def _clear(folder: Path) -> None:
+    """What additions and removals left that were killed, of models of any name."""
+    for path in folder.iterdir():
+        if LEFT.fullmatch(path.name) and time.time() - path.lstat().st_mtime > STALE_SECONDS:
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def remove(name: str, folder: Path) -> None:
@@ -292,11 +305,14 @@ def _free_name(name: str, into: Path) -> str:
     _check_name(name)
     taken = {folder.name.casefold() for folder in _inner_folders(into)}
     if name.casefold() in taken or means_bundled(name):
-        raise BadModel(
-            f"there is a model called {name} already",
-            f"remove it with `aj models remove {name}`, or give another --name",
-        )
+        raise _taken(name)
     return name
+
+
+def _taken(name: str) -> BadModel:
+    return BadModel(
+        f"there is a model called {name} already", f"remove it with `aj models remove {name}`, or give another --name"
+    )
 
 
 def _copy(source: Path, target: Path) -> str:

@@ -307,6 +307,32 @@ def test_interrupted_copy_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Mon
     assert list((tmp_path / "into").iterdir()) == []
 
 
+def test_what_a_killed_addition_left_goes_with_the_next_one_of_any_name(tmp_path: Path) -> None:
+    """34 MB each, and nobody sees them: only an addition of the same name took them away."""
+    into = tmp_path / "into"
+    left = [into / name for name in (".other.a1b2c3d4", ".other.4711.1789000000000000000", ".git", ".new.e5f6a7b8")]
+    for folder in left:
+        folder.mkdir(parents=True)
+        if folder.name != ".new.e5f6a7b8":  # this one is being made
+            os.utime(folder, (0, 0))
+    model.add(tiny_model.write(tmp_path / "tiny"), into, check=never_run)
+    assert sorted(path.name for path in into.iterdir()) == [".git", ".new.e5f6a7b8", "tiny"]
+
+
+def test_of_two_additions_of_one_name_the_later_is_told_that_it_is_taken(tmp_path: Path) -> None:
+    """It was told that the journal cannot be written."""
+    folder, into = tiny_model.write(tmp_path / "tiny"), tmp_path / "into"
+
+    def overtaken(_: Model) -> int:
+        model.add(folder, into, check=never_run)
+        return tiny_model.DIMENSIONS
+
+    with pytest.raises(BadModel) as caught:
+        model.add(folder, into, check=overtaken)
+    assert caught.value.message == "there is a model called tiny already"
+    assert [path.name for path in into.iterdir()] == ["tiny"]
+
+
 @pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="permissions do not bind root")
 def test_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "into").mkdir(mode=0o500)
