@@ -106,9 +106,7 @@ def _model(message: Mapping[str, Any]) -> str | None:
 _HASH = rb"\x20(?=[\x20-\x7e]{0,24}[^\x20-\x7e])"
 _IN_ROOT, _IN_NODE = re.compile(rb"\x0a" + _HASH), re.compile(rb"[\x0a\x12]" + _HASH)
 _PRINTABLE = bytes(range(0x20, 0x7F))
-_MOST_MISSES = (
-    10_000  # one after another: it is a text then, in which indented lines begin like references
-)
+_MOST_MISSES = 10_000  # one after another: it is a text then, in which indented lines begin like references
 _OLD_PROMPT = re.compile(r"([^\x00-\x08\x0e-\x1f]+)\$[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 

@@ -31,6 +31,7 @@ from agent_journal.connectors.jsonl import parsed, records, text_lines
 from agent_journal.session import Block, Message, Origin, Role, Session, Text, Thinking, ToolCall, Transcript
 
 REDACTED = "[REDACTED]"
+_MOST_FOLDERS = 5000  # to try for a workspace; 20,000 paths of 500 folders each took gigabytes
 
 
 def read_transcript(source: Source) -> Reading:
@@ -70,9 +71,13 @@ def named_folder(messages: Sequence[Message], fits: Callable[[str], bool]) -> st
     tried: set[str] = set()
     for path in (PurePosixPath(p) for m in messages for call in m.tool_calls for p in call.paths):
         for folder in (str(p) for p in (path, *path.parents) if p.is_absolute()):
-            if folder not in tried and fits(folder):
+            if folder in tried:
+                continue
+            if fits(folder):
                 return folder
             tried.add(folder)
+            if len(tried) == _MOST_FOLDERS:
+                return None
     return None
 
 

@@ -6,6 +6,7 @@ import contextlib
 import json
 import sqlite3
 import time
+import tracemalloc
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -214,6 +215,17 @@ def test_workspace_is_found_by_its_digest_among_the_files_that_calls_name(tmp_pa
     part = call("t1", "Read", {"path": f"{WORKSPACE}/src/a.py"})
     Chat(tmp_path).say(prompt("hello"), {"role": "assistant", "content": [part]}).close()
     assert read(tmp_path).transcripts[0].session.workspace == WORKSPACE
+
+
+def test_calls_that_name_folders_without_end_do_not_fill_memory(tmp_path: Path) -> None:
+    """Every folder above every file was tried and kept: 20 MB of calls took gigabytes."""
+    calls = [call(f"c{n}", "Read", {"path": f"/{n}" + "/a" * 400}) for n in range(300)]
+    Chat(tmp_path, bucket="0" * 32).say(prompt("one"), {"role": "assistant", "content": calls}).close()
+    tracemalloc.start()
+    assert read(tmp_path).transcripts[0].session.workspace is None
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 20 * 2**20
 
 
 def test_results_tell_failure_in_three_ways(tmp_path: Path) -> None:
