@@ -104,10 +104,10 @@ def test_doctor_counts_what_is_embedded(tmp_path: Path) -> None:
         "  2 sessions, 8 messages · N kB, word index N kB, vectors N kB",
         "  ok journal.db: whole",
         "  ok word index: 8 distinct messages",
-        f"  ok vectors: 8 texts of 8 messages, {MODEL}",
+        f"  ok vectors: 10 texts of 8 messages, {MODEL}",
     ]
     found = aj("doctor", "--json").object
-    assert (found["embedded"], found["checks"][-1]) == (1.0, ["vectors", True, f"8 texts of 8 messages, {MODEL}"])
+    assert (found["embedded"], found["checks"][-1]) == (1.0, ["vectors", True, f"10 texts of 8 messages, {MODEL}"])
 
 
 def test_doctor_says_how_many_messages_wait_for_their_vectors(tmp_path: Path) -> None:
@@ -118,7 +118,7 @@ def test_doctor_says_how_many_messages_wait_for_their_vectors(tmp_path: Path) ->
     aj("search", "till")
     ran = aj("doctor")
     said = " ".join("".join(sections(ran.out)[-1][-2:]).split())
-    assert (ran.code, said) == (0, f"ok vectors: 8 texts of 8 messages, {MODEL}; 1 more: aj reindex")
+    assert (ran.code, said) == (0, f"ok vectors: 10 texts of 8 messages, {MODEL}; 1 more: aj reindex")
 
 
 def test_doctor_finds_a_damaged_vector_and_a_full_reindex_makes_it_anew(tmp_path: Path) -> None:
