@@ -234,8 +234,8 @@ class Lookup:
     def terms(self) -> list[Term]:
         return terms_of(self.query.words())
 
-    def excerpt(self, message: StoredMessage, session: StoredSession) -> tuple[str, Snippet]:
-        heads = [session] if self.store.is_head(message) else []
+    def excerpt(self, message: StoredMessage, heads: Sequence[StoredSession]) -> tuple[str, Snippet]:
+        """`heads`: the session whose title the message carries, if it does."""
         role = message.message.role.value
         texts = [
             (place, text)

@@ -10,6 +10,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
 
@@ -363,24 +364,33 @@ class Journal:
 
     def _matches(self, asked: Asked, candidates: Sequence[Candidate], offset: int, around: int) -> tuple[Match, ...]:
         copies = self.store.copies([c.message for c in candidates])
+        session_of = cache(lambda row: asked.session(self.store.session(row)))
         matches = []
         for rank, candidate in enumerate(candidates, start=offset + 1):
             # None: it was removed between the word index's commit and now, or stands in excluded sessions alone.
             shown = asked.lookup.shown(copies.get(candidate.message, ()))
             if shown:
-                matches.append(self._match(asked, rank, candidate, shown, copies[candidate.message], around))
+                also = tuple(Place(p.key, p.ordinal) for p in copies[candidate.message] if p is not shown)
+                matches.append(self._match(asked, rank, candidate, shown, session_of(shown.session), also, around))
         return tuple(matches)
 
     def _match(
-        self, asked: Asked, rank: int, candidate: Candidate, shown: Copy, places: Sequence[Copy], around: int
+        self,
+        asked: Asked,
+        rank: int,
+        candidate: Candidate,
+        shown: Copy,
+        session: StoredSession,
+        also: tuple[Place, ...],
+        around: int,
     ) -> Match:
-        stored, session = self.store.message(shown.message), asked.session(self.store.session(shown.session))
+        before, stored, after = self.store.context(shown, around)
         message = asked.message(stored)
         parts = asked.parts.get(candidate.message, Parts(candidate.score))
-        where, snippet = asked.lookup.excerpt(message, session)
         if asked.hybrid and not parts.words:
             where, snippet = asked.hybrid.excerpt(message, session)
-        before, after = (tuple(map(asked.message, side)) for side in self.store.context(stored, around))
+        else:
+            where, snippet = asked.lookup.excerpt(message, [session] if shown.is_head else [])
         return Match(
             rank=rank,
             score=candidate.score,
@@ -389,9 +399,9 @@ class Journal:
             snippet=snippet,
             session=session,
             message=message,
-            before=before,
-            after=after,
-            also_in=tuple(Place(p.key, p.ordinal) for p in places if p is not shown),
+            before=tuple(map(asked.message, before)),
+            after=tuple(map(asked.message, after)),
+            also_in=also,
             resume=self.resume(session),
             parts=parts,
         )

@@ -110,7 +110,7 @@ def milliseconds(runs: int, ask: Callable[[], Any]) -> str:
 
 def new_process(folder: Path, shape: Shape, exact_rows: int) -> str:
     options = (str(folder), str(shape.dimensions), shape.precision, str(exact_rows))
-    argv = [sys.executable, "-c", NEW_PROCESS, *options]
+    argv = [sys.executable, "-P", "-c", NEW_PROCESS, *options]  # -P: not the package as it stands in this folder
     seconds = [float(subprocess.run(argv, capture_output=True, check=True, text=True).stdout) for _ in range(3)]
     return f"{1000 * min(seconds):.1f}"
 

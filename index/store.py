@@ -382,13 +382,13 @@ class Store:
         sql = "SELECT id, session, ordinal, body, vanished FROM message WHERE id = ?"
         return self._message(self._one(sql, (number,)))
 
-    def context(self, at: StoredMessage, around: int) -> tuple[tuple[StoredMessage, ...], tuple[StoredMessage, ...]]:
-        """The messages before and after one: a range read."""
+    def context(self, at: Copy, around: int) -> tuple[list[StoredMessage], StoredMessage, list[StoredMessage]]:
+        """A message between those before and after it: a range read."""
         near = self.messages(at.session, at.ordinal - around, at.ordinal + around)
-        return (
-            tuple(m for m in near if m.ordinal < at.ordinal),
-            tuple(m for m in near if m.ordinal > at.ordinal),
-        )
+        place = next((place for place, m in enumerate(near) if m.id == at.message), None)
+        if place is None:
+            raise self.lacking("a message")
+        return near[:place], near[place], near[place + 1 :]
 
     def asked_before(self, at: StoredMessage) -> Message | None:
         """What a person said last before a message: what it answers."""
