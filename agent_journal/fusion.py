@@ -19,7 +19,7 @@ USUAL_PEAK = 4.0  # deviations of the nearest text, at which meaning counts in f
 LEAST_PEAK, MOST_PEAK = 0.3, 3.0
 USUAL_BEST = 90.0  # points of the best message, at which words count in full
 BEST_POWER = 1.6  # pasted lines and rare names score high, and are meant as they stand
-FULL_COVER = 3.0  # best score over the rarity of what was asked; questions that share words are above, others below
+FULL_COVER = 4.0  # best score over the rarity of what was asked; questions that share words are above, others below
 COVER_POWER = 1.5  # words that hold half of it mislead more than half as often
 STRENGTH_POWER = 1.2  # near the strongest counts for more than in proportion
 WITHIN = 2.5  # times that words count more inside a session
@@ -30,10 +30,11 @@ SESSION_WORDS, SESSION_MEANING = 0.15, 0.1
 # must not hide that. Of 211 real questions 168 then have their message in the first ten, not 165.
 LATEST_BY_WORDS, LATEST_BY_MEANING = (6,), (3, 5, 8, 10)
 
-# A message that holds all the words is worth at least so much of what the nearest one is worth by its meaning: who asks
-# for one word or two wants to see them, and a rare one in a tool's output scores few points.
-HELD = {1: 4.0, 2: 2.0, 3: 1.0}
-HELD_MANY = 0.5
+# A message that holds all the words is worth at least so often what the nearest one is worth by its meaning: who asks
+# for one word or two wants to see them, and a rare one in a tool's output scores few points. Once for
+# many words, not half, and a FULL_COVER of 4, not 3: of 130 real questions 89 have their session first, not 86.
+HELD = {1: 4.0, 2: 2.0}
+HELD_MANY = 1.0
 
 
 def trust(best: float, rarity: float) -> float:
