@@ -419,3 +419,18 @@ def test_a_page_says_how_many_were_brought_in_by_meaning_alone(tiny: Home, total
     tiny.reindex()
     found = structs.replace(tiny.search("ferry"), total=total, took_ms=5.0)
     assert next(status_lines(found, Look(width=200))) == line
+
+
+def test_an_answer_by_other_vectors_than_those_of_the_chosen_model_says_by_which(tiny: Home) -> None:
+    talk(tiny, "one", "the ferry to Skye")
+    tiny.reindex()
+    total = Totals(3, 1, True, 1, 2)
+    by_tiny = structs.replace(tiny.search("ferry"), total=total, took_ms=5.0, why="no model is called lost")
+    by_hash = structs.replace(by_tiny, embedder="hash")
+    by_words = structs.replace(by_tiny, embedder=None, used="lexical", total=Totals(1, 1, True, 1, 0))
+    head = "1 of 3 in 1 session · 1 message with these words, 2 more"
+    assert [next(status_lines(answer, Look(width=200))) for answer in (by_tiny, by_hash, by_words)] == [
+        f"{head} near in meaning · hybrid by tiny, no model is called lost · 5.0 ms",
+        f"{head} with words like these · hybrid by a hash of the words, no model is called lost · 5.0 ms",
+        "1 of 1 message in 1 session · lexical, no model is called lost · 5.0 ms",
+    ]

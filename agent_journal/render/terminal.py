@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 INDENT = "    "
 SNIPPET_LINES = 4
 LEAST_SHOWN = 0.05  # of a score, which is shown to one digit
+HASH = "hash"  # the embedder that knows words only
 WHOLE = 0.995  # below it, how much is embedded is worth a word
 
 
@@ -161,7 +162,11 @@ def _foot(match: Match, look: Look) -> Iterator[str]:
 def status_lines(answer: Answer, look: Look) -> Iterator[str]:
     yield from _notes(answer.notes, look)
     coverage = answer.coverage
-    mode = f"{answer.used}, {clean_line(answer.why)}" if answer.why else answer.used
+    mode = answer.used
+    if answer.why:  # other vectors than those of the model that was chosen are named
+        by = "a hash of the words" if answer.embedder == HASH else answer.embedder
+        mode += f" by {clean_line(by)}" if by else ""
+        mode += f", {clean_line(answer.why)}"
     if answer.embedder and coverage.embedded < WHOLE:
         mode += f", {coverage.embedded:.0%} embedded: aj reindex"
     if answer.matches:
@@ -169,7 +174,7 @@ def status_lines(answer: Answer, look: Look) -> Iterator[str]:
         sessions = counted(answer.total.sessions, "session")
         more = "" if answer.total.exact else "at least "
         ranks = f"{first:,}" if first == last else f"{first:,}–{last:,}"
-        found, by_what = _found(answer.total)
+        found, by_what = _found(answer.total, answer.embedder)
         facts = [f"{ranks} of {found} in {more}{sessions}", *by_what, mode, f"{answer.took_ms:.1f} ms"]
     elif not (coverage.sessions or coverage.behind or coverage.stale):
         facts = [NONE_FOUND]  # to embed them would not help
@@ -184,14 +189,15 @@ def status_lines(answer: Answer, look: Look) -> Iterator[str]:
         yield from flowed([*hints, *next_page(answer.next)], look.width)
 
 
-def _found(total: Totals) -> tuple[str, list[str]]:
+def _found(total: Totals, embedder: str | None) -> tuple[str, list[str]]:
     """(How many, by what if meaning brought some in.)"""
     if not total.meaning:
         return counted(total.messages, "message"), []
+    near = "with words like these" if embedder == HASH else "near in meaning"
     if not total.words:
-        return counted(total.messages, "message"), ["near in meaning"]
+        return counted(total.messages, "message"), [near]
     words = f"{counted(total.words, 'message')} with these words"
-    return f"{total.messages:,}", [f"{words}, {total.meaning:,} more near in meaning"]
+    return f"{total.messages:,}", [f"{words}, {total.meaning:,} more {near}"]
 
 
 def list_status_lines(page: SessionList, fresh: Freshness, look: Look) -> Iterator[str]:
