@@ -99,8 +99,8 @@ def _homes(look: Look) -> dict[str, Path]:
     return {label: every[label] for label in first.values()}
 
 
-def home_notes(look: Look) -> tuple[str, ...]:
-    """Each of [homes] that is read under another name, and each that is not there."""
+def place_notes(look: Look) -> tuple[str, ...]:
+    """Each of [homes] that is read under another name, and each place somebody named that is not there."""
     read = {os.path.realpath(home): label for label, home in _homes(look).items()}
     notes = []
     for label, home in look.config.homes.items():
@@ -108,6 +108,11 @@ def home_notes(look: Look) -> tuple[str, ...]:
             notes.append(f"homes.{label} is the same folder as {name}, and read as {name}")
         elif _is_gone(str(home)):
             notes.append(f"homes.{label}: there is no folder {home}")
+    for agent, places in look.config.storage.sources.items():
+        key = f"storage.sources.{agent}"
+        _, _, variable = look.config.origins.get(key, "").partition("environment ")
+        lost = [place for place in places if not glob.has_magic(place) and _is_gone(place)]
+        notes += [f"{variable or key}: there is nothing at {place}" for place in lost]
     return tuple(notes)
 
 

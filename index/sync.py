@@ -24,7 +24,7 @@ from agent_journal.index.forgotten import KIND as FORGOTTEN
 from agent_journal.index.guard import guarded
 from agent_journal.index.intake import Intake, Merged
 from agent_journal.index.lexical import BESIDE, DamagedIndex, Lexical, LexicalWriter
-from agent_journal.index.scan import Look, Scan, exclusion_mark, failure_mark, home_notes, scan
+from agent_journal.index.scan import Look, Scan, exclusion_mark, failure_mark, place_notes, scan
 from agent_journal.index.store import Store
 from agent_journal.session import Transcript
 
@@ -107,7 +107,7 @@ class Sync:
         """`look`: look once more where files lie among projects, when sessions that were read name new ones."""
         started = time.monotonic()
         known = self.store.workspaces() if look else []
-        self.notes += home_notes(look) if look else ()
+        self.notes += place_notes(look) if look else ()
         self._mark(found)
         lexical = self._lexical()
         done = 0

@@ -67,6 +67,17 @@ def test_a_home_that_is_not_there_is_named(two_homes: Home, tmp_path: Path) -> N
     assert two_homes.reindex().notes == (f"homes.laptop: there is no folder {tmp_path / 'tehre'}",)
 
 
+def test_a_place_that_somebody_named_and_that_is_not_there_is_named(two_homes: Home, tmp_path: Path) -> None:
+    lost, found = tmp_path / "lost", two_homes.path / ".claude"
+    two_homes.configure(
+        f'[storage.sources]\nclaude_code = ["{found}", "{lost}"]\naider = "{lost}/*/.aider.chat.history.md"\n'
+    )
+    assert two_homes.reindex().notes == (f"storage.sources.claude_code: there is nothing at {lost}",)
+    assert Home(two_homes.path, {"AJ_CLAUDE_PATH": str(lost)}).reindex().notes == (
+        f"AJ_CLAUDE_PATH: there is nothing at {lost}",
+    )
+
+
 def test_a_search_does_not_walk_through_projects_but_follows_files_it_knows(tmp_path: Path) -> None:
     home = Home(tmp_path)
     file = tmp_path / "src" / "shop" / aider_logs.HISTORY
