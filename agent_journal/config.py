@@ -17,6 +17,7 @@ from agent_journal import config_file
 from agent_journal.config_edit import dump, example_text, get_value, init, origins, set_value
 from agent_journal.config_keys import (
     HOMES,
+    NAME_OF_A_HOME,
     OLD_NAMES,
     TABLES,
     Config,
@@ -192,7 +193,7 @@ def _flat(
         elif key in settings or key in OLD_NAMES or home_setting(key):
             yield key, value
         elif above == (HOMES,):
-            raise _at(document, path, f"{key}: a home's name is of small letters, digits, - and _, and not local")
+            raise _at(document, path, f"{key}: {NAME_OF_A_HOME}")
         elif isinstance(value, dict):
             raise _at(document, path, unknown_table(path))
         else:

@@ -13,6 +13,7 @@ from typing import Any
 from agent_journal import config_file
 from agent_journal.config_keys import (
     HOMES,
+    NAME_OF_A_HOME,
     NAMED_AGENTS,
     OLD_NAMES,
     TABLES,
@@ -94,6 +95,8 @@ def _setting(key: str, agents: Iterable[str]) -> Setting:
     if key in TABLES:
         inside = ", ".join(k for k in settings if k.rpartition(".")[0] == key)
         raise BadConfig(f"{key} is a table; its keys are {inside}")
+    if key.startswith(f"{HOMES}."):
+        raise BadConfig(f"{key}: {NAME_OF_A_HOME}")
     raise BadConfig(unknown_key(tuple(key.split(".")), settings))
 
 

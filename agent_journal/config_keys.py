@@ -223,6 +223,9 @@ def keys(agents: Iterable[str] = ()) -> list[Setting]:
     return [*_SETTINGS[:place], *sources, *_SETTINGS[place:]]
 
 
+NAME_OF_A_HOME = "a home's name is of small letters, digits, - and _, and not local"
+
+
 def home_setting(key: str) -> Setting | None:
     """The setting of a key below [homes]. `local` is the home of whoever asks."""
     table, _, label = key.rpartition(".")

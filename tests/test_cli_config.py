@@ -153,6 +153,10 @@ def test_a_table_without_keys_says_how_to_get_one(aj: Aj) -> None:
     assert " ".join(aj("config", "set", "homes", "x").err.split()) == (
         f"aj: homes is a table, and each of its keys is a name of yours; {how}"
     )
+    for name in ("homes.local", "homes.Laptop"):
+        assert " ".join(aj("config", "set", name, "/mnt/c").err.split()) == (
+            f"aj: {name}: a home's name is of small letters, digits, - and _, and not local"
+        )
     aj("config", "set", "homes.laptop", "/mnt/c")
     assert aj("config", "get", "homes").err == "aj: homes is a table; its keys are homes.laptop\n"
 
