@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 import tantivy
@@ -84,11 +84,25 @@ def every_word(query: Query, resolver: Resolver, rarity: Rarity, there: Callable
 
 
 def places_of(query: Query) -> Roles:
-    """Where words of the query may stand, as far as that holds for all of them."""
-    if query.root is None or isinstance(query.root, (Word, Phrase, Or)):
-        return dict.fromkeys(PLACES)
+    """Where any word of the query may stand; of one without words, where in: says to look."""
+    everywhere: Roles = dict.fromkeys(PLACES)
+    if query.words():
+        found: Roles = {}
+        for places in _places_of_words(query.root, everywhere):
+            found |= {p: r if found.get(p, r) == r else None for p, r in places.items()}
+        return found
     items = query.root.items if isinstance(query.root, (And, Group)) else (query.root,)
-    return _narrowed(dict.fromkeys(PLACES), items)
+    return _narrowed(everywhere, [item for item in items if item is not None])
+
+
+def _places_of_words(node: Node | None, places: Roles) -> Iterator[Roles]:
+    """Those of each word: an in: holds for what stands beside it, and for what that holds."""
+    if isinstance(node, (Word, Phrase)):
+        yield places
+    elif isinstance(node, (And, Or, Group)):
+        inner = places if isinstance(node, Or) else _narrowed(places, node.items)
+        for item in node.items:
+            yield from _places_of_words(item, inner)
 
 
 def _narrowed(places: Roles, items: Sequence[Node]) -> Roles:

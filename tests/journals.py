@@ -20,6 +20,7 @@ from agent_journal.config import Config, load
 from agent_journal.connectors.registry import SOURCE_KEYS
 from agent_journal.index.store import DATABASE
 from agent_journal.index.sync import SyncReport
+from agent_journal.query import Query
 from agent_journal.search import Journal
 from agent_journal.session import Derived, Message, Session
 
@@ -82,7 +83,7 @@ class Home:
         with self.journal() as journal:
             return journal.reindex(**options)
 
-    def search(self, query: str, **options: Any) -> Answer:
+    def search(self, query: Query | str, **options: Any) -> Answer:
         with self.journal() as journal:
             return journal.search(query, **options)
 

@@ -17,6 +17,7 @@ from process import Aj, two_sessions
 
 from agent_journal.answer import Answer, Totals
 from agent_journal.index import model
+from agent_journal.query import parse
 from agent_journal.render.style import Look
 from agent_journal.render.terminal import status_lines
 
@@ -190,9 +191,13 @@ def test_only_filters_or_patterns_are_answered_by_words(talks: Home) -> None:
 def test_where_in_leaves_out_what_was_said_words_answer(talks: Home) -> None:
     why = "in: leaves out what was said, and the rest is searched by words"
     for place in ("thinking", "tool", "title"):
-        answer = talks.search(f"soup in:{place}")
-        assert (answer.used, answer.why) == ("lexical", why)
+        typed = parse(f"soup in:{place}")
+        for query in (typed, typed.with_filter("agent", "claude"), parse(f"(soup in:{place}) AND agent:claude")):
+            answer = talks.search(query)
+            assert (answer.used, answer.why) == ("lexical", why)
     assert talks.search("soup in:user").used == "hybrid"
+    assert talks.search(parse("soup").with_filter("in", "title")).used == "lexical"
+    assert talks.search("soup OR (soup in:title)").used == "hybrid"
 
 
 @needs_model
