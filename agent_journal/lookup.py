@@ -204,9 +204,9 @@ class Lookup:
         found = self._candidates(self.searcher.search(clause, 1, False))
         return found[0].message if found else None
 
-    def values(self, field: str) -> list[str]:
+    def values(self, field: str, beginning: str = "") -> list[str]:
         """What a field holds, in lower case: the most frequent first."""
-        return [value for value, _ in self.searcher.terms_with_prefix(field, "", limit=MOST_VALUES)]
+        return [value for value, _ in self.searcher.terms_with_prefix(field, beginning, limit=MOST_VALUES)]
 
     def as_written(self, message: int, item: Filter) -> str:
         """The value of a filter as this message has it, of which the word index knows lower case alone."""

@@ -328,9 +328,7 @@ class Journal:
             return lookup.page(page, limit, recent=False), None, error.message
 
     def _unmet(self, lookup: Lookup, redactor: Redactor | None = None) -> tuple[str, ...]:
-        """What to say of filters that leave nothing."""
-        if not lookup.query.filters():
-            return ()
+        """What to say of filters and words that leave nothing."""
         from agent_journal.unmet import unmet
 
         with reading(), self.store.snapshot():

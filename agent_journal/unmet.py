@@ -1,4 +1,5 @@
-"""Why an answer is empty, where its filters are the reason: a sentence for the user. Asked of empty answers only."""
+"""Why an answer is empty, where its filters or slips of the pen are the reason: sentences for the user. Asked of empty
+answers only."""
 
 from __future__ import annotations
 
@@ -6,25 +7,28 @@ import difflib
 import re
 from collections.abc import Iterator, Sequence
 
+from agent_journal.index.words import bare
 from agent_journal.lookup import Lookup
-from agent_journal.query import EITHER, And, Filter, Group, Node, Not, Or, Query, format
+from agent_journal.query import EITHER, And, Filter, Group, Node, Not, Or, Query, Word, format
 
 GUESSABLE = ("project", "tool", "home", "branch", "model")  # fields whose values are names, and few
 OF_PARTS = ("project", "model")  # a part of the name is enough for them
 MOST_NAMED = 3  # filters that nothing fits
+LEAST_GUESS = 4  # letters: to shorter words too many are near
+LIKENESS = 0.8  # of a word to the one that was meant: recieve and receive have 0.86
 LONGEST_GUESS = 100  # characters: what is longer was no name
 SHOWN = 80  # characters of a filter inside a sentence
 
 
 def unmet(lookup: Lookup) -> tuple[str, ...]:
-    """Each filter that nothing fits, or all of them if nothing fits them together. None if the words are the reason."""
+    """Each filter that nothing fits, or all of them if nothing fits them together; else words that may be misspelt."""
     required = list(dict.fromkeys(_required(lookup.query.root)))
     unfit = [item for item in required if lookup.any_that_fits(item) is None]
     if unfit:
         return tuple(f"nothing has {_shown(item)}{_guess(lookup, item)}" for item in unfit[:MOST_NAMED])
     together = _without_words(lookup.query.root)
     if not isinstance(together, (And, Group, Or)) or lookup.any_that_fits(together) is not None:
-        return ()
+        return tuple(_misspelt(lookup))[:MOST_NAMED]
     verb = "fits" if _has_alternatives(together, required) else "has all of"
     return (f"no message {verb} {_shown(together)}",)
 
@@ -63,6 +67,19 @@ def _holds_or(node: Node) -> bool:
 def _shown(node: Node) -> str:
     text = format(Query("", node))
     return text if len(text) <= SHOWN else f"{text[: SHOWN - 1]}…"
+
+
+def _misspelt(lookup: Lookup) -> Iterator[str]:
+    """Words that stand nowhere, where one that begins alike does."""
+    asked = [word for word in lookup.query.words() if isinstance(word, Word) and not (word.prefix or word.fuzzy)]
+    for word in dict.fromkeys(bare(word.text) for word in asked):
+        if not (word.isalpha() and LEAST_GUESS <= len(word) <= LONGEST_GUESS) or lookup.holds(word):
+            continue
+        known = [value for value in lookup.values("text", word[0].lower()) if value.isalpha()]
+        for near in difflib.get_close_matches(word.lower(), known, cutoff=LIKENESS):
+            if lookup.any_that_fits(Word(near)) is not None:
+                yield f"nothing has {word}; did you mean {near}?"
+                break
 
 
 def _guess(lookup: Lookup, item: Filter) -> str:

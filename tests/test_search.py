@@ -426,6 +426,24 @@ def test_an_empty_answer_says_which_filter_leaves_nothing(shops: Journal, query:
     assert (answer.total.messages, answer.notes) == (0, notes)
 
 
+@pytest.mark.parametrize(
+    ("query", "notes"),
+    [
+        ("logni?", ("nothing has logni; did you mean login?",)),
+        ("Logni unheard -lsit", ("nothing has Logni; did you mean login?",)),
+        ("mend AND logni", ("nothing has logni; did you mean login?",)),
+        ("logni project:ntes", ("nothing has project:ntes; did you mean project:notes?",)),
+        ("logni*", ()),
+        ("lsi", ()),
+    ],
+)  # fmt: skip
+def test_an_empty_answer_names_the_word_that_a_misspelt_one_is_near_to(
+    shops: Journal, query: str, notes: tuple[str, ...]
+) -> None:
+    answer = shops.search(query, refresh=False)
+    assert (answer.total.messages, answer.notes) == (0, notes)
+
+
 def test_an_empty_list_and_empty_statistics_say_so_too(shops: Journal) -> None:
     notes = ("nothing has tool:Bsh; did you mean tool:Bash?",)
     assert (shops.sessions("tool:Bsh").notes, shops.statistics("tool:Bsh").notes) == (notes, notes)
