@@ -82,7 +82,9 @@ class Shelf:
         chosen = model.find(name, self.folders)
         if chosen.origin == "model_path":
             vector_length(chosen)
-        set_value(self.file, KEY, "" if chosen.origin == "bundled" else chosen.card.name, agents)
+        named = "" if chosen.origin == "bundled" else chosen.card.name
+        if named != self.config.vector.model:  # or choosing what is in use would write a file
+            set_value(self.file, KEY, named, agents)
         return chosen
 
     def remove(self, name: str) -> None:

@@ -158,6 +158,13 @@ def test_errors_in_json_have_their_kind(aj: Aj) -> None:
     assert aj("models", "use", "nothing", "--json").error["kind"] == "no_such_model"
 
 
+def test_use_of_what_is_in_use_writes_nothing(aj: Aj) -> None:
+    if OWN is None:
+        pytest.skip("this checkout has no bundled model")
+    assert aj("models", "use", "bundled").lines == [f"{OWN.card.name} is in use already"]
+    assert not (aj.home / ".agent-journal" / "config.toml").exists()
+
+
 def test_use_sets_one_key_and_bundled_takes_it_back(aj: Aj) -> None:
     aj("models", "add", "tiny")
     file = aj.home / ".agent-journal" / "config.toml"
