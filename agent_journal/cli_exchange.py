@@ -164,7 +164,9 @@ def _export_lines(done: Exported) -> Iterator[str]:
     from agent_journal.render.clean import clean_line
     from agent_journal.render.style import counted, sized
 
-    what = f"{counted(done.sessions, 'session')}, {counted(done.messages, 'message')}"
+    what = counted(done.sessions, "session")
+    if done.messages or not done.copies:  # nobody counts those of a file that is only copied
+        what += f", {counted(done.messages, 'message')}"
     if len(done.files) == 1:
         yield f"{what} → {clean_line(str(done.files[0]))} ({sized(done.bytes)})"
     elif done.files:

@@ -102,6 +102,8 @@ def test_raw_and_normalized_in_one_run(aj: Aj) -> None:
     assert (aj.home / "both" / own).read_bytes() == logs.transcript_path(aj.home, CLAUDE).read_bytes()
     assert stat.S_IMODE((aj.home / "both").stat().st_mode) == 0o700
     assert ran.err.splitlines()[-1] == "1 file of the agents copied as it is: not redacted"
+    copied = aj("export", CLAUDE, "--source", "-o", "copied/").err.splitlines()
+    assert copied[0].startswith("1 session → ")
 
 
 def test_an_imported_session_cannot_have_any_file_copied(aj: Aj, tmp_path: Path) -> None:
