@@ -153,7 +153,8 @@ _PREFACE = """\
 # The settings of aj: ~/.agent-journal/config.toml (AJ_HOME moves the folder).
 # Lines like #name = value show defaults (below [storage.sources], examples): remove the # to change one.
 # `aj config show` prints what is in force and where it comes from. In paths, ~ is your home folder.
-# Above this file: AJ_INDEX_PATH, one variable for each agent (AJ_CLAUDE_PATH, AJ_COPILOT_PATH), and flags.
+# Above this file: AJ_INDEX_PATH, one variable for each agent (AJ_CLAUDE_PATH, AJ_COPILOT_PATH: its sessions are
+# then looked for there alone), and flags.
 """
 
 

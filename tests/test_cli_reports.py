@@ -47,7 +47,7 @@ def test_agents_say_where_they_are_looked_for(aj: Aj) -> None:
         "  ~/.config/claude  (not there)",
         "  1 session, 6 messages, newest 2025-03-02 09:15",
         "  elsewhere: aj config set storage.sources.claude_code PATH",
-        "             or AJ_CLAUDE_PATH=PATH",
+        "             or AJ_CLAUDE_PATH=PATH, for there alone",
         "",
     ]
     listed = {agent["agent"]: agent for agent in aj("agents", "--json").object["agents"]}

@@ -165,4 +165,4 @@ def agent_lines(connector: Connector, agent: AgentHealth, look: Look) -> Iterato
     yield from _root_lines(agent.roots)
     yield from listed(_contents(agent, look), look.width, INDENT)
     yield look.paint(f"{INDENT}elsewhere: aj config set storage.sources.{connector.config_key} PATH", "dim")
-    yield look.paint(f"{INDENT}           or {connector.env}=PATH", "dim")
+    yield look.paint(f"{INDENT}           or {connector.env}=PATH, for there alone", "dim")
