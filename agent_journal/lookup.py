@@ -18,7 +18,7 @@ from agent_journal.index.document import OF_SESSIONS, PLACES, STEM, contents
 from agent_journal.index.lexical import Lexical
 from agent_journal.index.store import Copy, Store
 from agent_journal.paging import Page
-from agent_journal.query import Filter, Node, Query
+from agent_journal.query import Filter, Node, Query, Word
 from agent_journal.ranking import Candidate, ranked
 from agent_journal.session import StoredMessage, StoredSession
 from agent_journal.snippet import Term, best_place, terms_of
@@ -145,6 +145,13 @@ class Lookup:
 
     def knows(self, stem: str) -> bool:
         return any(self.searcher.doc_freq(place + STEM, stem) for place in PLACES)
+
+    @cached_property
+    def unheard(self) -> tuple[str, ...]:
+        """The words of the query that stand nowhere, names and numbers aside."""
+        asked = (w.text for w in self.query.words() if isinstance(w, Word) and not (w.prefix or w.fuzzy))
+        plain = dict.fromkeys(words.bare(text) for text in asked)
+        return tuple(word for word in plain if word.isalpha() and not self.holds(word))
 
     def _candidates(self, result: tantivy.SearchResult) -> list[Candidate]:
         addresses = [address for _, address in result.hits]

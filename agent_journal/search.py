@@ -275,8 +275,8 @@ class Journal:
             query, lambda asked: self._found(asked, _pinned(page, asked), limit, wanted, recent=sort == "recent")
         )
         page = _pinned(page, lookup)
-        if not found.messages:
-            notes = (*notes, *self._unmet(lookup, redactor))
+        if not found.messages or not page.offset:
+            notes = (*notes, *self._unmet(lookup, redactor, empty=not found.messages))
         around = self.config.search.default_context if context is None else context
         with self.store.snapshot():  # or what another process forgets meanwhile would look like damage
             matches = self._matches(Asked(lookup, hybrid, found.parts, redactor), found.candidates, page.offset, around)
@@ -327,12 +327,14 @@ class Journal:
         except BadModel as error:  # it may fail on one text and not on others
             return lookup.page(page, limit, recent=False), None, error.message
 
-    def _unmet(self, lookup: Lookup, redactor: Redactor | None = None) -> tuple[str, ...]:
+    def _unmet(self, lookup: Lookup, redactor: Redactor | None = None, *, empty: bool = True) -> tuple[str, ...]:
         """What to say of filters and words that leave nothing."""
-        from agent_journal.unmet import unmet
-
         with reading(), self.store.snapshot():
-            found = unmet(lookup)
+            if not (empty or lookup.unheard):
+                return ()
+            from agent_journal.unmet import misspelt, unmet
+
+            found = unmet(lookup) if empty else misspelt(lookup)
         return tuple(map(redactor.text, found)) if redactor else found
 
     def _means(self) -> Semantics:

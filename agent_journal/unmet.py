@@ -1,13 +1,12 @@
-"""Why an answer is empty, where its filters or slips of the pen are the reason: sentences for the user. Asked of empty
-answers only."""
+"""Why an answer is empty, where its filters are the reason, and which words may be misspelt: sentences for the user."""
 
 from __future__ import annotations
 
 import difflib
 import re
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
-from agent_journal.index.words import bare
 from agent_journal.lookup import Lookup
 from agent_journal.query import EITHER, And, Filter, Group, Node, Not, Or, Query, Word, format
 
@@ -15,7 +14,7 @@ GUESSABLE = ("project", "tool", "home", "branch", "model")  # fields whose value
 OF_PARTS = ("project", "model")  # a part of the name is enough for them
 MOST_NAMED = 3  # filters that nothing fits
 LEAST_GUESS = 4  # letters: to shorter words too many are near
-LIKENESS = 0.8  # of a word to the one that was meant: recieve and receive have 0.86
+LIKENESS = 0.85  # of a word to the one that was meant: recieve and receive have 0.86, travel and traversal 0.8
 LONGEST_GUESS = 100  # characters: what is longer was no name
 SHOWN = 80  # characters of a filter inside a sentence
 
@@ -28,9 +27,15 @@ def unmet(lookup: Lookup) -> tuple[str, ...]:
         return tuple(f"nothing has {_shown(item)}{_guess(lookup, item)}" for item in unfit[:MOST_NAMED])
     together = _without_words(lookup.query.root)
     if not isinstance(together, (And, Group, Or)) or lookup.any_that_fits(together) is not None:
-        return tuple(_misspelt(lookup))[:MOST_NAMED]
+        return misspelt(lookup)
     verb = "fits" if _has_alternatives(together, required) else "has all of"
     return (f"no message {verb} {_shown(together)}",)
+
+
+def misspelt(lookup: Lookup) -> tuple[str, ...]:
+    """Words that stand nowhere, with one that does. Said below other answers, too: the rest was found without them."""
+    told = ((word, _meant(lookup, word)) for word in lookup.unheard)
+    return tuple(islice((f"nothing has {word}; did you mean {meant}?" for word, meant in told if meant), MOST_NAMED))
 
 
 def _required(node: Node | None) -> Iterator[Filter]:
@@ -69,17 +74,14 @@ def _shown(node: Node) -> str:
     return text if len(text) <= SHOWN else f"{text[: SHOWN - 1]}…"
 
 
-def _misspelt(lookup: Lookup) -> Iterator[str]:
-    """Words that stand nowhere, where one that begins alike does."""
-    asked = [word for word in lookup.query.words() if isinstance(word, Word) and not (word.prefix or word.fuzzy)]
-    for word in dict.fromkeys(bare(word.text) for word in asked):
-        if not (word.isalpha() and LEAST_GUESS <= len(word) <= LONGEST_GUESS) or lookup.holds(word):
-            continue
-        known = [value for value in lookup.values("text", word[0].lower()) if value.isalpha()]
-        for near in difflib.get_close_matches(word.lower(), known, cutoff=LIKENESS):
-            if lookup.any_that_fits(Word(near)) is not None:
-                yield f"nothing has {word}; did you mean {near}?"
-                break
+def _meant(lookup: Lookup, word: str) -> str | None:
+    """The closest word that begins alike; before others one of the same letters, two of which change places."""
+    if not LEAST_GUESS <= len(word) <= LONGEST_GUESS:
+        return None
+    known = [value for value in lookup.values("text", word[0].lower()) if value.isalpha()]
+    near = [value for value in known if sorted(value) == sorted(word.lower())]
+    near += difflib.get_close_matches(word.lower(), known, cutoff=LIKENESS)
+    return next((value for value in near if lookup.any_that_fits(Word(value)) is not None), None)
 
 
 def _guess(lookup: Lookup, item: Filter) -> str:

@@ -444,6 +444,12 @@ def test_an_empty_answer_names_the_word_that_a_misspelt_one_is_near_to(
     assert (answer.total.messages, answer.notes) == (0, notes)
 
 
+def test_an_answer_without_a_misspelt_word_says_so(shops: Journal) -> None:
+    answer = shops.search("mend teh logni", refresh=False)
+    assert (answer.total.messages, answer.notes) == (1, ("nothing has logni; did you mean login?",))
+    assert shops.search("mend the login x0gni", refresh=False).notes == ()
+
+
 def test_an_empty_list_and_empty_statistics_say_so_too(shops: Journal) -> None:
     notes = ("nothing has tool:Bsh; did you mean tool:Bash?",)
     assert (shops.sessions("tool:Bsh").notes, shops.statistics("tool:Bsh").notes) == (notes, notes)
