@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -23,6 +24,8 @@ config_app = typer.Typer(
     rich_markup_mode=None,
     no_args_is_help=True,
 )
+
+MODEL = "index.vector.model"
 
 Key = Annotated[str, typer.Argument(metavar="KEY")]
 
@@ -153,7 +156,22 @@ def assign(
     if origin.startswith("environment") and not json:
         say([f"aj: the {origin} is set and still wins over the file"])
     say([f"aj: still wrong: {clean_line(problem)}"] * bool(problem))
+    if key == MODEL and loaded:
+        say(_without_model(loaded))
     return FOUND
+
+
+def _without_model(config: Config) -> Iterator[str]:
+    """It may come later; a slip would only be met by the next search."""
+    from agent_journal.errors import BadModel, NoSuchModel
+    from agent_journal.index.model import find
+    from agent_journal.render.clean import clean_line
+    from agent_journal.shelf import Shelf
+
+    try:
+        find(config.vector.model, Shelf(config).folders)
+    except (BadModel, NoSuchModel) as error:
+        yield f"aj: {clean_line(error.message)}; aj models list shows what there is"
 
 
 def _changed(key: str, value: str) -> tuple[Value, Config | None, str]:

@@ -92,6 +92,13 @@ def test_model_that_is_asked_for_and_not_there_is_listed_as_missing(aj: Aj) -> N
     assert squeezed(listed(aj)) == ["* lost missing index.vector.model names it, and it is not here"]
 
 
+def test_setting_a_model_that_is_not_there_is_remarked_and_done(aj: Aj) -> None:
+    ran = aj("config", "set", "index.vector.model", "lost")
+    assert (ran.code, ran.err) == (0, "aj: no model is called lost; aj models list shows what there is\n")
+    aj("models", "add", "tiny")
+    assert aj("config", "set", "index.vector.model", "tiny").err == ""
+
+
 def test_add_says_what_it_found_and_what_to_do_next(aj: Aj) -> None:
     ran = aj("models", "add", "tiny", "--name", "small.v2")
     assert (ran.code, ran.err) == (0, "")
