@@ -177,8 +177,11 @@ def cold(environ: dict[str, str]) -> Iterator[tuple[str, ...]]:
 
 
 def compare(chosen: argparse.Namespace) -> None:
+    from agent_journal.index.embed import TELEMETRY_OFF
+
     with tempfile.TemporaryDirectory(prefix="aj-bench-") as scratch:
-        environ = environment(chosen.home, {"AJ_HOME": str(chosen.journal or Path(scratch))})
+        quiet = dict.fromkeys(TELEMETRY_OFF, "1")  # of the plain loops: it would write below the home that is measured
+        environ = environment(chosen.home, {"AJ_HOME": str(chosen.journal or Path(scratch)), **quiet})
         rows = list(embedding(chosen, environ))
         print(table(["embedding", "texts/s", "peak RSS MB"], rows, (), words=1), "", sep="\n", flush=True)
         print("running aj reindex …", file=sys.stderr)
