@@ -139,6 +139,11 @@ class Hybrid:
         kept = [int(m) for m in messages if int(m) in places][:MOST_NEAR]
         return [places[m] for m in kept], {m: nearness[m] for m in kept}, self._strengths(kept)
 
+    @property
+    def is_guess(self) -> bool:
+        """Meaning was asked for alone, and nothing of the query means anything to the model."""
+        return self.mode == "semantic" and self.embedder.is_semantic and not familiar(self.lookup, self.embedder)
+
     def _has_a_say(self) -> bool:
         """Beside words, a model that knows none of them would bring in what it gives no point for."""
         strict = self.mode != "semantic" and self.embedder.is_semantic

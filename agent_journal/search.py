@@ -50,6 +50,7 @@ ELSEWHERE = "in: leaves out what was said, and the rest is searched by words"
 ONLY_NAMES = "only filters, names or patterns were asked for"
 ONLY_SIGNS = "no letter or digit was asked for, and signs are not searched"
 BY_DATE = "sorted by date"
+GUESSED = "none of these words is one to {}: what is near to them may be so by chance"
 
 T = TypeVar("T")
 
@@ -277,6 +278,8 @@ class Journal:
         page = _pinned(page, lookup)
         if not found.messages or not page.offset:
             notes = (*notes, *self._unmet(lookup, redactor, empty=not found.messages))
+        if hybrid and found.messages and hybrid.is_guess:
+            notes = (*notes, GUESSED.format(hybrid.embedder.name))
         around = self.config.search.default_context if context is None else context
         with self.store.snapshot():  # or what another process forgets meanwhile would look like damage
             matches = self._matches(Asked(lookup, hybrid, found.parts, redactor), found.candidates, page.offset, around)

@@ -11,6 +11,7 @@ import hashlib
 import os
 import re
 import threading
+import unicodedata
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -32,7 +33,8 @@ if TYPE_CHECKING:
 LONGEST_INPUT = 512  # tokens; the memory of attention grows with the square, 8,192 tokens would take gigabytes
 CHARS_A_TOKEN = 32  # hardly any token is longer: 1 MB need not be tokenized (0.5 s) to keep its beginning
 LONGEST_WORD = 64
-LETTERS_A_PIECE = 3.5  # of a word that a tokenizer knows
+LETTERS_A_PIECE = 3.5  # of a word that a tokenizer knows; scripts without spaces have about one
+UNKNOWN = {"[UNK]", "<unk>"}  # the piece in place of what is in no vocabulary
 ADD_AGAIN = "add the model again with `aj models add PATH`"
 QUIET = 4  # onnxruntime: fatal only; what goes wrong is raised as well
 # Without them, onnxruntime 1.31 keeps an identifier of the machine below ~/.cache/Microsoft once it is imported, and
@@ -139,8 +141,10 @@ class OnnxEmbedder:
         if len(word) > LONGEST_WORD:
             return False
         with _tokenizing(self._words):
-            pieces = self._tokenizer.encode(" " + _SURROGATE.sub("?", word), add_special_tokens=False).ids
-        return bool(pieces) and len(pieces) <= max(1, len(word) / LETTERS_A_PIECE)
+            pieces = self._tokenizer.encode(" " + _SURROGATE.sub("?", word), add_special_tokens=False).tokens
+        wide = sum(unicodedata.east_asian_width(letter) in "WF" for letter in word)
+        most = max(1, wide + (len(word) - wide) / LETTERS_A_PIECE)
+        return 0 < len(pieces) <= most and UNKNOWN.isdisjoint(pieces)
 
     def _vector(self, text: str, prefix: str) -> NDArray[np.float32]:
         if not text.strip():

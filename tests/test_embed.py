@@ -17,6 +17,9 @@ import tiny_model
 from journals import LONGEST
 from msgspec.structs import replace
 from onnx import TensorProto, helper, numpy_helper
+from tokenizers import Tokenizer
+from tokenizers.models import WordPiece
+from tokenizers.pre_tokenizers import Whitespace
 from tokenizers.processors import TemplateProcessing
 
 from agent_journal.config_keys import Vector
@@ -276,6 +279,18 @@ def test_a_tokenizer_that_panics_with_one_text_only_is_named(tmp_path: Path) -> 
         assert caught.value.message.startswith(f"{path} cannot read a text: ")
 
 
+def test_a_character_is_a_word_to_a_model_of_chinese(tmp_path: Path) -> None:
+    """Questions in Chinese were searched by words alone, whatever model was added for them."""
+    model = tiny(tmp_path)
+    learnt = {"[PAD]": 0, "[UNK]": 1, "滚": 2, "##动": 3, "par": 4, "##ser": 5, "p": 6, "##a": 7, "##r": 8, "##s": 9}
+    written = Tokenizer(WordPiece(learnt, unk_token="[UNK]", continuing_subword_prefix="##"))
+    written.pre_tokenizer = Whitespace()
+    written.save(str(model.folder / "tokenizer.json"))
+    embedder = OnnxEmbedder(model, 1)
+    known = {word: embedder.knows(word) for word in ("滚动", "滚位", "par", "pars", "cart")}
+    assert known == {"滚动": True, "滚位": False, "par": True, "pars": False, "cart": False}
+
+
 def test_vectors_of_another_length_than_the_card_says_are_refused(tmp_path: Path) -> None:
     model = tiny(tmp_path, dimensions=9)
     assert refusal(model) == f"{model.folder / 'model.onnx'} makes vectors of 8 numbers; its card says 9"
@@ -438,6 +453,11 @@ def boxed() -> Embedder:
 def test_the_bundled_model_knows_what_is_meant(boxed: Embedder, asked: str, nearer: str, farther: str) -> None:
     near, far = boxed.embed([nearer, farther]) @ boxed.embed_query(asked)
     assert near > far + 0.05
+
+
+@pytest.mark.parametrize("word", ["parser", "的", "滚动位置", "エラー", "오류", "ngettext", "qwlrkz"])
+def test_the_bundled_model_tells_its_words_from_heaps_of_letters(boxed: Embedder, word: str) -> None:
+    assert boxed.knows(word) == (word == "parser")
 
 
 def test_the_bundled_model_gives_a_text_one_vector_in_any_company(boxed: Embedder) -> None:

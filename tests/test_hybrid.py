@@ -20,6 +20,7 @@ from agent_journal.index import model
 from agent_journal.query import parse
 from agent_journal.render.style import Look
 from agent_journal.render.terminal import status_lines
+from agent_journal.search import GUESSED
 
 needs_model = pytest.mark.skipif(model.bundled() is None, reason="this checkout has no bundled model")
 
@@ -130,8 +131,13 @@ def test_beside_words_a_model_brings_in_nothing_for_a_query_without_a_word_that_
     hold(home)
     talk(home, "numbers", "room 2026", "gate 02", "seat 15")
     home.reindex()
-    found = {mode: texts(home.search("2026-02-15", mode=mode)) for mode in ("hybrid", "semantic")}
-    assert found == {"hybrid": [], "semantic": ["room 2026", "gate 02"]}
+    answers = {mode: home.search("2026-02-15", mode=mode) for mode in ("hybrid", "semantic")}
+    assert {mode: texts(answer) for mode, answer in answers.items()} == {
+        "hybrid": [],
+        "semantic": ["room 2026", "gate 02"],
+    }
+    by_chance = GUESSED.format("granite-embedding-30m-english")
+    assert {mode: answer.notes for mode, answer in answers.items()} == {"hybrid": (), "semantic": (by_chance,)}
 
 
 # --- filters hold ---------------------------------------------------------------------------------------
