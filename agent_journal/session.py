@@ -171,7 +171,7 @@ class Origin(Struct, frozen=True, omit_defaults=True):
 class Session(Struct, frozen=True, omit_defaults=True):
     """Facts a connector knows of a session. What follows from its messages is in Derived."""
 
-    key: str  # "<agent>:<id>", sub-agents "<agent>:<parent id>/agent-<agent id>"
+    key: str  # names it among those of all agents: see connectors.base.session_key
     id: str  # the agent's own id
     agent: str
     origin: Origin

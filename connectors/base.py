@@ -163,6 +163,11 @@ def count_blank(roles: Iterable[Role], skipped: Counter[str], reason: str = "bla
     skipped.update(f"{reason}/{role.value} message" for role in roles)
 
 
+def session_key(agent: str, own: str, parent: str | None = None) -> str:
+    """A sub-agent's is qualified by its parent's id: its own may be short."""
+    return f"{agent}:{own}" if parent is None else f"{agent}:{parent}/agent-{own}"
+
+
 def given_folder(environ: Mapping[str, str], variable: str, home: Path) -> Path | None:
     """A folder that an agent's own environment variable names; ~ is the home that is looked at."""
     given = environ.get(variable)

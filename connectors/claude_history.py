@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from agent_journal.connectors.base import Reading, Source, mapping, readable, string, timestamp
+from agent_journal.connectors.base import Reading, Source, mapping, readable, session_key, string, timestamp
 from agent_journal.connectors.blocks import Stamp, attachment
 from agent_journal.connectors.claude_results import contained_text
 from agent_journal.connectors.jsonl import records
@@ -42,7 +42,7 @@ def read_history(source: Source, agent: str) -> Reading:
     for session_id, messages in prompts.items():
         workspace = projects[session_id]
         session = Session(
-            key=f"{agent}:{session_id}",
+            key=session_key(agent, session_id),
             id=session_id,
             agent=agent,
             origin=Origin(path=readable(str(source.path)), home=source.home),

@@ -10,7 +10,17 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from agent_journal.connectors.base import Reading, Source, file_time, mapping, prompted, readable, stat_of, string
+from agent_journal.connectors.base import (
+    Reading,
+    Source,
+    file_time,
+    mapping,
+    prompted,
+    readable,
+    session_key,
+    stat_of,
+    string,
+)
 from agent_journal.connectors.blocks import small
 from agent_journal.connectors.claude_facts import Facts
 from agent_journal.connectors.claude_files import AGENT, AGENTS, HISTORY, is_agent_file
@@ -92,7 +102,7 @@ def _finish_main(
 
 
 def agent_key(parent_id: str | None, agent_id: str) -> str:
-    return f"{AGENT}:{parent_id}/agent-{agent_id}" if parent_id else f"{AGENT}:agent-{agent_id}"
+    return session_key(AGENT, agent_id if parent_id else f"agent-{agent_id}", parent_id)
 
 
 def _main_transcript(
@@ -101,7 +111,7 @@ def _main_transcript(
     facts = conversation.facts
     parent = facts.parent(own_id)
     session = Session(
-        key=f"{AGENT}:{own_id}",
+        key=session_key(AGENT, own_id),
         id=own_id,
         agent=AGENT,
         origin=Origin(path=readable(str(source.path)), home=source.home),
@@ -114,7 +124,7 @@ def _main_transcript(
         agent_version=facts.agent_version,
         is_agent_session=all(m.is_sidechain for m in messages),
         parent_session_id=parent,
-        parent_key=f"{AGENT}:{parent}" if parent else None,
+        parent_key=session_key(AGENT, parent) if parent else None,
         extensions=facts.all_extensions() | file_time(messages, source.files[0]),
     )
     return Transcript(session, messages)
@@ -214,7 +224,7 @@ def _agent_transcript(
         agent_version=facts.agent_version,
         is_agent_session=True,
         parent_session_id=parent,
-        parent_key=f"{AGENT}:{parent}" if parent else None,
+        parent_key=session_key(AGENT, parent) if parent else None,
         agent_id=agent_id,
         extensions=facts.all_extensions() | described | file_time(messages, stat_of(path) or source.files[0]),
     )

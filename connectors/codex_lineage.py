@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any
 
-from agent_journal.connectors.base import mapping, string, timestamp
+from agent_journal.connectors.base import mapping, session_key, string, timestamp
 from agent_journal.connectors.codex import AGENT
 from agent_journal.connectors.codex_parts import uuid7_time
 
@@ -62,7 +62,7 @@ class Lineage:
 
     def key_of(self, session_id: str) -> str:
         """The key of a session in the same tree."""
-        return f"{AGENT}:{session_id}" if session_id == self.root else f"{AGENT}:{self.root}/agent-{session_id}"
+        return session_key(AGENT, session_id, None if session_id == self.root else self.root)
 
     @property
     def agent_type(self) -> str | None:

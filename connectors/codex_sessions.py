@@ -22,6 +22,7 @@ from agent_journal.connectors.base import (
     mapping,
     prompted,
     readable,
+    session_key,
     stat_of,
     string,
     timestamp,
@@ -104,7 +105,7 @@ def _session(log: Log, messages: tuple[Message, ...], title: str | None, source:
         agent_version=string(lineage.meta, "cli_version"),
         is_agent_session=lineage.is_sub_agent,
         parent_session_id=parent,
-        parent_key=(lineage.key_of(parent) if lineage.is_sub_agent else f"{AGENT}:{parent}") if parent else None,
+        parent_key=(lineage.key_of(parent) if lineage.is_sub_agent else session_key(AGENT, parent)) if parent else None,
         agent_id=agent if lineage.is_sub_agent else None,
         usage=log.usage,
         extensions=times
@@ -141,7 +142,7 @@ def _read_history(source: Source, reading: Reading) -> None:
     origin = Origin(path=readable(str(source.path)), home=source.home)
     for session_id, prompts in said.items():
         facts = file_time(prompts, source.files[0])
-        session = Session(f"{AGENT}:{session_id}", session_id, AGENT, origin, extensions=facts)
+        session = Session(session_key(AGENT, session_id), session_id, AGENT, origin, extensions=facts)
         reading.transcripts.append(Transcript(session, tuple(prompts), second_hand=True))
 
 

@@ -9,7 +9,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from agent_journal.connectors.base import Reading, Source, count_blank, file_time, prompted, readable, timestamp
+from agent_journal.connectors.base import (
+    Reading,
+    Source,
+    count_blank,
+    file_time,
+    prompted,
+    readable,
+    session_key,
+    timestamp,
+)
 from agent_journal.connectors.copilot_draft import CONVERSATION, MAIN, SubAgent
 from agent_journal.connectors.copilot_events import Log
 from agent_journal.connectors.copilot_facts import workspace_yaml
@@ -49,7 +58,7 @@ def _read_events(source: Source, reading: Reading) -> None:
         _read_beginning(source, log, reading)
     speakers = [(agent, sub) for agent, sub in log.agents() if _speaks(log, agent, reading)]
     for agent, sub in speakers:
-        sub.link(agent_key(log.session_id, agent))
+        sub.link(session_key(AGENT, agent, log.session_id))
     sidecar = _sidecar(source, reading)
     for legacy in log.imported:
         _add_legacy(legacy, legacy.id or log.session_id, source, reading)
@@ -93,15 +102,11 @@ def _sidecar(source: Source, reading: Reading) -> dict[str, str]:
         return {}
 
 
-def agent_key(session_id: str, agent_id: str) -> str:
-    return f"{AGENT}:{session_id}/agent-{agent_id}"
-
-
 def _main_transcript(log: Log, sidecar: Mapping[str, str], source: Source) -> Transcript:
     facts, messages = log.facts, log.messages(MAIN)
     parent = facts.parent_session_id if facts.parent_session_id != log.session_id else None
     session = Session(
-        key=f"{AGENT}:{log.session_id}",
+        key=session_key(AGENT, log.session_id),
         id=log.session_id,
         agent=AGENT,
         origin=_origin(source),
@@ -111,7 +116,7 @@ def _main_transcript(log: Log, sidecar: Mapping[str, str], source: Source) -> Tr
         git_branch=facts.last_branch or sidecar.get("branch"),
         agent_version=facts.version,
         parent_session_id=parent,
-        parent_key=f"{AGENT}:{parent}" if parent and facts.parent_is_local else None,
+        parent_key=session_key(AGENT, parent) if parent and facts.parent_is_local else None,
         usage=facts.usage,
         extensions={key: sidecar[key] for key in _SIDECAR_FACTS if key in sidecar}
         | facts.extensions
@@ -124,7 +129,7 @@ def _agent_transcript(log: Log, agent: str, sub: SubAgent, sidecar: Mapping[str,
     facts, messages = log.facts, log.messages(agent)
     described = {ours: sub.facts[key] for key, ours in _SUB_AGENT_FACTS if key in sub.facts}
     session = Session(
-        key=agent_key(log.session_id, agent),
+        key=session_key(AGENT, agent, log.session_id),
         id=f"agent-{agent}",
         agent=AGENT,
         origin=_origin(source),
@@ -134,7 +139,7 @@ def _agent_transcript(log: Log, agent: str, sub: SubAgent, sidecar: Mapping[str,
         agent_version=facts.version,
         is_agent_session=True,
         parent_session_id=log.session_id,
-        parent_key=f"{AGENT}:{log.session_id}",
+        parent_key=session_key(AGENT, log.session_id),
         agent_id=agent,
         extensions=described | file_time(messages, source.files[0]),
     )
@@ -174,7 +179,7 @@ def _add_legacy(legacy: Legacy, session_id: str, source: Source, reading: Readin
         return
     times = {} if legacy.timed else {"times": "only the session's start is known"}
     session = Session(
-        key=f"{AGENT}:{session_id}",
+        key=session_key(AGENT, session_id),
         id=session_id,
         agent=AGENT,
         origin=_origin(source),

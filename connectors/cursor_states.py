@@ -26,6 +26,7 @@ from agent_journal.connectors.base import (
     items,
     mapping,
     readable,
+    session_key,
     string,
 )
 from agent_journal.connectors.cursor_bubbles import message_of, model_of, moment
@@ -174,7 +175,7 @@ class _State:
 
     def session(self, name: str, workspace: str | None, **more: Any) -> Session:
         origin = Origin(path=readable(str(self.source.path)), home=self.source.home)
-        return Session(f"{AGENT}:{name}", name, AGENT, origin, workspace=workspace, **more)
+        return Session(session_key(AGENT, name), name, AGENT, origin, workspace=workspace, **more)
 
 
 def _folder(place: Path, reading: Reading) -> str | None:
@@ -200,11 +201,11 @@ def _below(transcript: Transcript, parent: str | None) -> Transcript:
         transcript,
         session=structs.replace(
             session,
-            key=f"{AGENT}:{parent}/agent-{session.id}",
+            key=session_key(AGENT, session.id, parent),
             id=f"agent-{session.id}",
             is_agent_session=True,
             parent_session_id=parent,
-            parent_key=f"{AGENT}:{parent}",
+            parent_key=session_key(AGENT, parent),
             agent_id=session.id,
         ),
     )

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from agent_journal.connectors import database
-from agent_journal.connectors.base import Reading, Source, file_time, mapping, readable, string, timestamp
+from agent_journal.connectors.base import Reading, Source, file_time, mapping, readable, session_key, string, timestamp
 from agent_journal.connectors.blocks import Stamp, contents, kind_name
 from agent_journal.connectors.cursor_cli import AGENT
 from agent_journal.connectors.cursor_files import META
@@ -44,7 +44,7 @@ def read_store(source: Source) -> Reading:
     folder = source.path.parent
     title = string(facts, "title", "name")
     session = Session(
-        key=f"{AGENT}:{readable(folder.name)}",
+        key=session_key(AGENT, readable(folder.name)),
         id=readable(folder.name),
         agent=AGENT,
         origin=Origin(path=readable(str(source.path)), home=source.home),

@@ -15,7 +15,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from agent_journal.connectors.base import Reading, Source, file_time, mapping, readable, string
+from agent_journal.connectors.base import Reading, Source, file_time, mapping, readable, session_key, string
 from agent_journal.connectors.blocks import (
     Stamp,
     block,
@@ -46,7 +46,7 @@ def read_transcript(source: Source) -> Reading:
     name, parent = readable(file.path.stem), parent_of(file.path)
     encoded = next((readable(p.parent.name) for p in file.path.parents if p.name == FOLDER), None)
     session = Session(
-        key=f"{source.agent}:{parent}/agent-{name}" if parent else f"{source.agent}:{name}",
+        key=session_key(source.agent, name, parent),
         id=f"agent-{name}" if parent else name,
         agent=source.agent,
         origin=Origin(path=readable(str(file.path)), home=source.home),
@@ -54,7 +54,7 @@ def read_transcript(source: Source) -> Reading:
         workspace_encoded=encoded,
         is_agent_session=parent is not None,
         parent_session_id=parent,
-        parent_key=f"{source.agent}:{parent}" if parent else None,
+        parent_key=session_key(source.agent, parent) if parent else None,
         agent_id=name if parent else None,
         extensions=file_time(messages, file),
     )

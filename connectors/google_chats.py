@@ -13,7 +13,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from agent_journal.connectors.base import Reading, Source, file_time, items, mapping, readable, string, timestamp
+from agent_journal.connectors.base import (
+    Reading,
+    Source,
+    file_time,
+    items,
+    mapping,
+    readable,
+    session_key,
+    string,
+    timestamp,
+)
 from agent_journal.connectors.base import count as tokens_in
 from agent_journal.connectors.blocks import Stamp, kind_name
 from agent_journal.connectors.google_files import MARKER, REGISTRY, project_of, sub_agent_parent
@@ -178,7 +188,7 @@ class Chat:
         if "result" in facts:
             facts["result_at"] = timestamp(call.get("timestamp"))
         if sub := string(call, "agentId"):
-            facts["agent_session"] = f"{agent}:{self.session_id}/agent-{sub}"
+            facts["agent_session"] = session_key(agent, sub, self.session_id)
         return call_block(call, stamp, **facts)
 
     def _notice(self, made: Conversation, entry: _Entry, stamp: Stamp, agent: str) -> bool:
@@ -280,7 +290,7 @@ def _transcript(chat: Chat, messages: tuple[Message, ...], source: Source, readi
     parent = sub_agent_parent(chat.path)
     stem = readable(chat.path.stem)
     session = Session(
-        key=f"{source.agent}:{parent}/agent-{stem}" if parent else f"{source.agent}:{chat.session_id}",
+        key=session_key(source.agent, stem if parent else chat.session_id, parent),
         id=chat.session_id,
         agent=source.agent,
         origin=Origin(path=readable(str(chat.path)), home=source.home),
@@ -289,7 +299,7 @@ def _transcript(chat: Chat, messages: tuple[Message, ...], source: Source, readi
         workspace_encoded=readable(project_of(chat.path).name),
         is_agent_session=parent is not None or chat.facts.get("kind") == "subagent",
         parent_session_id=parent,
-        parent_key=f"{source.agent}:{parent}" if parent else None,
+        parent_key=session_key(source.agent, parent) if parent else None,
         agent_id=stem if parent else None,
         extensions=file_time(messages, source.files[0]),
     )
@@ -317,7 +327,7 @@ def read_history(source: Source) -> Reading:
             reading.skipped["history/only commands"] += len(messages)
             continue
         session = Session(
-            key=f"{source.agent}:{session_id}",
+            key=session_key(source.agent, session_id),
             id=session_id,
             agent=source.agent,
             origin=Origin(path=readable(str(source.path)), home=source.home),

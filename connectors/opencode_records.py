@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from agent_journal.connectors.base import Source, count, file_time, mapping, readable, string, timestamp
+from agent_journal.connectors.base import Source, count, file_time, mapping, readable, session_key, string, timestamp
 from agent_journal.connectors.blocks import Stamp, attachment, kind_name, numbered, result_text, tool_call
 from agent_journal.connectors.opencode import DATABASE
 from agent_journal.session import Block, Message, Origin, Role, Session, Text, Thinking, ToolCall, Transcript, Usage
@@ -25,14 +25,15 @@ _ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "tool": Role.TOOL}
 
 def told(info: Mapping[str, Any], turns: Sequence[Turn], source: Source, skipped: Counter[str]) -> Transcript | None:
     agent, session_id = source.agent, string(info, "id") or readable(source.path.stem)
-    messages = tuple(m for turn in turns if (m := _message(turn, partial(_child_key, agent, session_id), skipped)))
+    key_of = partial(session_key, agent, parent=session_id)
+    messages = tuple(m for turn in turns if (m := _message(turn, key_of, skipped)))
     if not any(m.role is Role.USER or m.role is Role.ASSISTANT for m in messages):
         skipped["blank session"] += 1
         return None
     parent, above = string(info, "parentID"), string(info, "grandparentID")
     title = string(info, "title")
     session = Session(
-        key=_child_key(agent, parent, session_id) if parent else f"{agent}:{session_id}",
+        key=session_key(agent, session_id, parent),
         id=session_id,
         agent=agent,
         origin=Origin(path=readable(str(source.path)), home=source.home),
@@ -42,16 +43,12 @@ def told(info: Mapping[str, Any], turns: Sequence[Turn], source: Source, skipped
         agent_version=string(info, "version"),
         is_agent_session=parent is not None,
         parent_session_id=parent,
-        parent_key=(_child_key(agent, above, parent) if above else f"{agent}:{parent}") if parent else None,
+        parent_key=session_key(agent, parent, above) if parent else None,
         agent_id=session_id if parent else None,
         extensions=_facts(info) | file_time(messages, source.files[0]),
     )
     # On upgrade the files were imported into the database and left behind: it has the session, if both do.
     return Transcript(session, messages, second_hand=source.kind != DATABASE)
-
-
-def _child_key(agent: str, parent: str, child: str) -> str:
-    return f"{agent}:{parent}/agent-{child}"
 
 
 def _workspace(info: Mapping[str, Any], messages: Sequence[Message]) -> str | None:

@@ -17,6 +17,7 @@ from agent_journal.connectors.base import (
     mapping,
     prompted,
     readable,
+    session_key,
     string,
     timestamp,
 )
@@ -204,7 +205,7 @@ def read_log(source: Source) -> Reading:
     if log.made.speaks():
         messages = log.messages()
         session = Session(
-            key=f"{AGENT}:{session_id}",
+            key=session_key(AGENT, session_id),
             id=session_id,
             agent=AGENT,
             origin=Origin(path=readable(str(source.path)), home=source.home),
@@ -214,7 +215,7 @@ def read_log(source: Source) -> Reading:
             git_branch=log.facts.get("gitBranch"),
             agent_version=log.facts.get("version"),
             parent_session_id=log.parent_session,
-            parent_key=f"{AGENT}:{log.parent_session}" if log.parent_session else None,
+            parent_key=session_key(AGENT, log.parent_session) if log.parent_session else None,
             extensions=({"forked_from": log.forked_from} if log.forked_from else {})
             | file_time(messages, source.files[0]),
         )
@@ -238,12 +239,12 @@ def _sub_agent(session: Session, meta: dict[str, Any], path: Path, messages: tup
     outcome = string(meta, "status")
     return replace(
         session,
-        key=f"{AGENT}:{parent}/agent-{agent_id}",
+        key=session_key(AGENT, agent_id, parent),
         id=f"{parent}:{agent_id}",
         title=title,
         is_agent_session=True,
         parent_session_id=parent,
-        parent_key=f"{AGENT}:{parent}" + (f"/agent-{above}" if above else ""),
+        parent_key=session_key(AGENT, above, parent) if above else session_key(AGENT, parent),
         agent_id=agent_id,
         extensions=session.extensions | ({"outcome": outcome} if outcome else {}),
     )

@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from agent_journal.connectors.base import FileStat, Reading, Source, file_time, readable, timestamp
+from agent_journal.connectors.base import FileStat, Reading, Source, file_time, readable, session_key, timestamp
 from agent_journal.connectors.blocks import Stamp, tool_call, tool_paths
 from agent_journal.connectors.jsonl import text_lines
 from agent_journal.connectors.prompt_text import is_injected, readable_command
@@ -62,7 +62,7 @@ def _read(file: FileStat, source: Source, reading: Reading) -> Transcript:
     named = re.fullmatch(NAME, readable(file.path.stem))
     session_id = log.session_id or readable(file.path.stem)
     session = Session(
-        key=f"{AGENT}:{session_id}",
+        key=session_key(AGENT, session_id),
         id=session_id,
         agent=AGENT,
         origin=Origin(path=readable(str(file.path)), home=source.home),

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct, structs, to_builtins
 
+from agent_journal.connectors.base import session_key
 from agent_journal.exchange.moments import EPOCH, moment, utc
 from agent_journal.exchange.ndjson_facts import OURS, RESERVED, STATED, UNKNOWN, with_unknown
 from agent_journal.exchange.ndjson_graph import graph_of
@@ -190,7 +191,7 @@ def read_header(value: Any) -> Header:
     return msgspec.convert(value, Header)
 
 
-def session_key(value: Any) -> str:
+def key_of_line(value: Any) -> str:
     """Of a line that the schema has nothing against."""
     found = msgspec.convert(value["session"], _Session)
     ours = found.extensions.get(OURS)
@@ -249,7 +250,7 @@ def _stated(found: _Session, times: Sequence[datetime], facts: Facts) -> dict[st
 
 
 def _key(session: Session | _Session) -> str:
-    """The usual key. A sub-agent's is qualified by its parent's: its own id may be short."""
+    """The usual key."""
     parent = session.parent_session_id if session.is_agent_session else None
-    own = f"{parent}/agent-{session.id.removeprefix('agent-')}" if parent else session.id
-    return f"{session.agent}:{own}"
+    own = session.id.removeprefix("agent-") if parent else session.id
+    return session_key(session.agent, own, parent or None)

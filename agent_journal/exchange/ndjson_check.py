@@ -9,7 +9,7 @@ from typing import Any
 
 from agent_journal.exchange import schemas
 from agent_journal.exchange.files import Line
-from agent_journal.exchange.ndjson import AGENTS, STRICT, session_key
+from agent_journal.exchange.ndjson import AGENTS, STRICT, key_of_line
 
 VERSION_1 = re.compile(r"1\.\d{1,9}(\.\d{1,9})?", re.ASCII)
 
@@ -53,7 +53,7 @@ class Check:
         if wrong:
             return
         session, messages = line.value["session"], line.value["messages"]
-        key = session_key(line.value)
+        key = key_of_line(line.value)
         if key in self.keys:
             yield f"session.id: {session['id']!r} stands on line {self.keys[key]} already"
         self.keys.setdefault(key, line.number)

@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct, structs
 
+from agent_journal.connectors.base import session_key
 from agent_journal.connectors.jsonl import storable
 from agent_journal.errors import BadExchange
 from agent_journal.exchange.moments import moment, utc
@@ -87,7 +88,7 @@ def plain_session(value: Mapping[str, Any], origin: Origin) -> Session:
         raise BadExchange("a SessionData value without a sessionId or a provider.id", "run `aj validate` on the file")
     agent, version, root = AGENTS.get(name, name), _text(provider, "version"), _text(value, "workspaceRoot")
     return Session(
-        key=f"{agent}:{own}",
+        key=session_key(agent, own),
         id=own,
         agent=agent,
         origin=origin,
