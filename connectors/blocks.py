@@ -39,6 +39,22 @@ class Stamp(NamedTuple):
     at: datetime | None = None
 
 
+class Place(NamedTuple):
+    """Where a call stands among its message's blocks: its result may come much later."""
+
+    blocks: list[Block]
+    at: int
+
+    @property
+    def call(self) -> ToolCall:
+        found = self.blocks[self.at]
+        assert isinstance(found, ToolCall)
+        return found
+
+    def fill(self, **facts: Any) -> None:
+        self.blocks[self.at] = replace(self.call, **facts)
+
+
 def contents(value: Any) -> Sequence[Any]:
     """`content` as blocks: it may be a string, one block, or a list whose strings are texts."""
     if isinstance(value, str):

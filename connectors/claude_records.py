@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from agent_journal.connectors.base import items, mapping, string, timestamp
 from agent_journal.connectors.blocks import (
+    Place,
     Stamp,
     block,
     contents,
@@ -55,7 +56,7 @@ class Conversation:
         self.echoes: dict[str, Conversation] = {}
         self._drafts: list[Draft] = []
         self._answers: dict[str, Draft] = {}  # by message.id: streamed records need not be neighbours
-        self._calls: dict[str, tuple[Draft, int]] = {}
+        self._calls: dict[str, Place] = {}
         self._early: dict[str, Draft] = {}  # results whose call was not seen before them
         self._waiting: list[Draft] = []  # those of them that may still find it
         self._started: dict[str, str] = {}  # tool call id -> key of the sub-agent it started
@@ -177,16 +178,15 @@ class Conversation:
             if early is not None:
                 early.answered = True
                 call = joined(call, early.blocks[0])
-            self._calls.setdefault(call.id, (draft, len(draft.blocks)))
+            self._calls.setdefault(call.id, Place(draft.blocks, len(draft.blocks)))
         draft.blocks.append(call)
 
     def _fill_arguments(self, raw: dict[str, Any]) -> None:
         """A snapshot that repeats a call may be the first to hold its input."""
-        draft, index = self._calls[string(raw, "id") or ""]
-        call = draft.blocks[index]
-        if isinstance(call, ToolCall) and not call.arguments and raw.get("input"):
+        place = self._calls[string(raw, "id") or ""]
+        if not place.call.arguments and raw.get("input"):
             arguments = kept_json(raw["input"])
-            draft.blocks[index] = replace(call, arguments=arguments, paths=tool_paths(arguments))
+            place.fill(arguments=arguments, paths=tool_paths(arguments))
 
     def _settle(self) -> None:
         """Claude writes some results a few lines before their call, always within one answer. When the talk
@@ -213,12 +213,10 @@ class Conversation:
         )
         place = self._calls.get(answer.id)
         if place is not None:
-            draft, index = place
-            call = draft.blocks[index]
-            if isinstance(call, ToolCall) and call.result is None:
-                draft.blocks[index] = joined(call, answer)
+            if place.call.result is None:
+                place.blocks[place.at] = joined(place.call, answer)
                 return
-            if isinstance(call, ToolCall) and call.result == text:
+            if place.call.result == text:
                 self.skipped["block/repeated result"] += 1
                 return
         lone = Draft(Role.TOOL, fields_of(record), stamp, [replace(answer, uuid=stamp.uuid, at=stamp.at)])

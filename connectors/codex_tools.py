@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import structs
 
 from agent_journal.connectors.base import items, mapping, string
-from agent_journal.connectors.blocks import Stamp, kind_name, patched_paths, result_text, tool_call
+from agent_journal.connectors.blocks import Place, Stamp, kind_name, patched_paths, result_text, tool_call
 from agent_journal.connectors.codex_parts import HEADER_CHARS
 from agent_journal.connectors.jsonl import parsed
 from agent_journal.session import Block, ToolCall
@@ -32,13 +32,13 @@ class Calls:
         self.left: set[str] = set()  # calls of a history that is not kept
         self._skipped = skipped
         self._key_of = key_of
-        self._places: dict[str, tuple[list[Block], int]] = {}
+        self._places: dict[str, Place] = {}
         self._verdicts: dict[str, tuple[bool, Any]] = {}
 
     def put(self, call: ToolCall, blocks: list[Block]) -> None:
         blocks.append(call)
         if call.id:
-            self._places[call.id] = blocks, len(blocks) - 1
+            self._places[call.id] = Place(blocks, len(blocks) - 1)
             self._judge(call.id)
 
     def is_left(self, call_id: str) -> bool:
@@ -47,17 +47,14 @@ class Calls:
     def answer(self, fields: dict[str, Any], at: datetime | None) -> list[Block]:
         """Join an output to its call; one whose call was never seen is returned, to be a message of its own."""
         call_id, lone = string(fields, "call_id") or "", list[Block]()
-        blocks, place = self._places.get(call_id) or (lone, 0)
-        if blocks is lone:
+        place = self._places.get(call_id) or Place(lone, 0)
+        if place.blocks is lone:
             self.put(ToolCall(call_id, "unknown", at=at), lone)
-        call = blocks[place]
-        assert isinstance(call, ToolCall)
         text, success, details = call_result(fields, self._skipped)
-        spawned = string(_json_object(text), "agent_id") if call.name.endswith("spawn_agent") else None
-        blocks[place] = structs.replace(
-            call,
+        spawned = string(_json_object(text), "agent_id") if place.call.name.endswith("spawn_agent") else None
+        place.fill(
             result=text,
-            success=call.success if success is None else success,
+            success=place.call.success if success is None else success,
             result_uuid=string(fields, "id"),
             result_at=at,
             details=details,
@@ -83,11 +80,9 @@ class Calls:
     def _judge(self, call_id: str) -> None:
         if call_id not in self._verdicts or call_id not in self._places:
             return
-        (done, code), (blocks, place) = self._verdicts[call_id], self._places[call_id]
-        call = blocks[place]
-        assert isinstance(call, ToolCall)
-        details = call.details | ({"exit_code": code} if isinstance(code, int) and abs(code) < 2**32 else {})
-        blocks[place] = structs.replace(call, success=done, details=details)
+        (done, code), place = self._verdicts[call_id], self._places[call_id]
+        details = place.call.details | ({"exit_code": code} if isinstance(code, int) and abs(code) < 2**32 else {})
+        place.fill(success=done, details=details)
 
 
 def call_of(fields: dict[str, Any], at: datetime | None) -> ToolCall:

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from agent_journal.connectors.base import Reading, Source, file_time, mapping, readable, session_key, string
 from agent_journal.connectors.blocks import (
+    Place,
     Stamp,
     block,
     contents,
@@ -187,7 +188,7 @@ class Conversation:
     skipped: Counter[str]
     started_at: datetime | None = None  # of the session: stands for the time of its first message
     _drafts: list[tuple[Message, list[Block]]] = field(default_factory=list)
-    _open: dict[str, tuple[list[Block], int]] = field(default_factory=dict)  # calls without a result
+    _open: dict[str, Place] = field(default_factory=dict)  # calls without a result
     _named: dict[str, deque[str]] = field(default_factory=dict)  # the same by tool, first first
     _calls: int = 0
 
@@ -217,7 +218,7 @@ class Conversation:
                 if len(blocks) == 1:
                     self._drafts.append((message, blocks))
                 if isinstance(made, ToolCall):
-                    self._open[made.id] = (blocks, len(blocks) - 1)
+                    self._open[made.id] = Place(blocks, len(blocks) - 1)
                     self._named.setdefault(made.name, deque()).append(made.id)
 
     def _spoken(self, parts: Sequence[Any]) -> Iterator[Any]:
@@ -263,10 +264,7 @@ class Conversation:
         }
         place = self._open.pop(call_id or self._unanswered(name) or "", None)
         if place:
-            blocks, number = place
-            call = blocks[number]
-            assert isinstance(call, ToolCall)
-            blocks[number] = replace(call, **answer)
+            place.fill(**answer)
             return
         call = tool_call(call_id, name, None, stamp, **answer)
         self._drafts.append((Message(Role.TOOL, (), uuid=stamp.uuid, at=stamp.at), [call]))

@@ -14,7 +14,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from agent_journal.connectors.base import count, count_blank, items, mapping, string
-from agent_journal.connectors.blocks import Stamp, attachment, json_text, kind_name, numbered, tool_call
+from agent_journal.connectors.blocks import Place, Stamp, attachment, json_text, kind_name, numbered, tool_call
 from agent_journal.session import Block, Message, Role, Text, Thinking, ToolCall, Usage
 
 # What the program itself says in the user's name, or what was for the program and not for the model.
@@ -179,41 +179,33 @@ class Conversation:
     skipped: Counter[str]
     _messages: list[Message] = field(default_factory=list)
     _blocks: list[list[Block]] = field(default_factory=list)
-    _calls: dict[str, tuple[list[Block], int]] = field(default_factory=dict)
+    _calls: dict[str, Place] = field(default_factory=dict)
 
     def add(self, message: Message, blocks: list[Block]) -> None:
         self._messages.append(message)
         self._blocks.append(blocks)
         for index, block in enumerate(blocks):
             if isinstance(block, ToolCall) and block.id:
-                self._calls[block.id] = (blocks, index)
+                self._calls[block.id] = Place(blocks, index)
 
     def answer(self, call_id: str, name: str | None, facts: dict[str, Any], stamp: Stamp) -> bool:
         """False for a result that repeats one; a result without a call is a message of its own."""
         facts = facts | {"result_uuid": stamp.uuid, "result_parent_uuid": stamp.parent_uuid, "result_at": stamp.at}
-        if call_id not in self._calls:
+        place = self._calls.get(call_id)
+        if place is None:
             call = call_block({"id": call_id, "name": name}, stamp, **facts)
             self.add(Message(Role.TOOL, (), stamp.uuid, stamp.parent_uuid, stamp.at), [call])
             return True
-        blocks, index = self._calls[call_id]
-        call = self._call(call_id)
-        if call.result is not None:
+        if place.call.result is not None:
             self.skipped["tool result/repeated"] += 1
             return False
-        blocks[index] = replace(call, **facts)
+        place.fill(**facts)
         return True
 
     def link(self, call_id: str, session_key: str) -> None:
         """The call that started a sub-agent leads to its transcript."""
-        if call_id in self._calls:
-            blocks, index = self._calls[call_id]
-            blocks[index] = replace(self._call(call_id), agent_session=session_key)
-
-    def _call(self, call_id: str) -> ToolCall:
-        blocks, index = self._calls[call_id]
-        call = blocks[index]
-        assert isinstance(call, ToolCall)
-        return call
+        if place := self._calls.get(call_id):
+            place.fill(agent_session=session_key)
 
     def messages(self) -> tuple[Message, ...]:
         return tuple(replace(m, blocks=numbered(b)) for m, b in zip(self._messages, self._blocks, strict=True))
