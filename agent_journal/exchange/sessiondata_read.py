@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct, structs
 
-from agent_journal.connectors.base import session_key
+from agent_journal.connectors.base import items, mapping, session_key, string
 from agent_journal.connectors.jsonl import storable
 from agent_journal.errors import BadExchange
 from agent_journal.exchange.moments import moment, utc
@@ -60,8 +60,8 @@ _PRINTED = ("stdout", "stderr", "output", "text", "result", "message", "error")
 
 def read(value: Mapping[str, Any], origin: Origin) -> Transcript:
     """`origin` is where the file lies: it counts where the file does not say where the session came from."""
-    exchanges = [_object(one) for one in _list(value.get("exchanges"))]
-    ours = _object(kept(_object(exchanges[0].get("metadata")).get(OURS))) if exchanges else {}
+    exchanges = [mapping(one) for one in items(value.get("exchanges"))]
+    ours = mapping(kept(mapping(exchanges[0].get("metadata")).get(OURS))) if exchanges else {}
     messages = tuple(message for one in exchanges for message in _messages(one, foreign=not ours))
     plain = plain_session(value, origin)
     session = structs.replace(plain, **_own_facts(plain, ours))
@@ -82,17 +82,17 @@ def _own_facts(plain: Session, ours: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def plain_session(value: Mapping[str, Any], origin: Origin) -> Session:
-    own, provider = _text(value, "sessionId"), _object(value.get("provider"))
-    name = _text(provider, "id")
+    own, provider = string(value, "sessionId"), mapping(value.get("provider"))
+    name = string(provider, "id")
     if not own or not name:
         raise BadExchange("a SessionData value without a sessionId or a provider.id", "run `aj validate` on the file")
-    agent, version, root = AGENTS.get(name, name), _text(provider, "version"), _text(value, "workspaceRoot")
+    agent, version, root = AGENTS.get(name, name), string(provider, "version"), string(value, "workspaceRoot")
     return Session(
         key=session_key(agent, own),
         id=own,
         agent=agent,
         origin=origin,
-        slug=_text(value, "slug"),
+        slug=string(value, "slug"),
         workspace=None if root == NO_WORKSPACE else root,
         agent_version=None if version == NO_VERSION else version,
     )
@@ -109,14 +109,14 @@ def _times(value: Mapping[str, Any], session: Session, messages: tuple[Message, 
 def _messages(exchange: Mapping[str, Any], *, foreign: bool) -> Iterator[Message]:
     """The exchange's messages, those joined that were one before they were written."""
     last: Message | None = None
-    for value in map(_object, _list(exchange.get("messages"))):
+    for value in map(mapping, items(exchange.get("messages"))):
         head, parts = _message(value, foreign=foreign)
-        if last and _object(value.get("metadata")).get(CONTINUES) is True:
+        if last and mapping(value.get("metadata")).get(CONTINUES) is True:
             last = structs.replace(last, blocks=last.blocks + parts)
             continue
         if last:
             yield last
-        elif foreign and (more := _object(exchange.get("metadata"))):
+        elif foreign and (more := mapping(exchange.get("metadata"))):
             head = structs.replace(head, extensions={**head.extensions, "exchange": kept(more)})
         last = structs.replace(head, blocks=parts)
     if last:
@@ -124,7 +124,7 @@ def _messages(exchange: Mapping[str, Any], *, foreign: bool) -> Iterator[Message
 
 
 def _message(value: Mapping[str, Any], *, foreign: bool) -> tuple[Message, tuple[Block, ...]]:
-    metadata = _object(kept(value.get("metadata")))
+    metadata = mapping(kept(value.get("metadata")))
     ours = {CONTINUES, BLOCKS, EMPTY}
     known = facts(Message, {name: fact for name, fact in metadata.items() if name not in ours})
     rest = {name: kept(fact) for name, fact in value.items() if name not in _MESSAGE_KEYS}
@@ -132,11 +132,11 @@ def _message(value: Mapping[str, Any], *, foreign: bool) -> tuple[Message, tuple
     if rest:
         known["extensions"] = {**known.get("extensions", {}), **rest}
     head = structs.replace(plain_message(value), **known)
-    lost = _object(metadata.get(BLOCKS))
+    lost = mapping(metadata.get(BLOCKS))
     empty = metadata.get(EMPTY) is True
-    made = [] if empty else [_restored(b, _object(lost.get(str(n)))) for n, b in enumerate(plain_blocks(value, head))]
+    made = [] if empty else [_restored(b, mapping(lost.get(str(n)))) for n, b in enumerate(plain_blocks(value, head))]
     if foreign:
-        made = [_formatted(b, _object(value.get("tool"))) if isinstance(b, ToolCall) else b for b in made]
+        made = [_formatted(b, mapping(value.get("tool"))) if isinstance(b, ToolCall) else b for b in made]
     if not isinstance(value.get("tool"), dict):
         named = {b.name for b in made if isinstance(b, Attachment)}
         made += [
@@ -154,7 +154,7 @@ def _restored(plain: Block, lost: Mapping[str, Any]) -> Block:
 
 def _formatted(call: ToolCall, tool: Mapping[str, Any]) -> ToolCall:
     """With the way its producer shows it: ours is made anew whenever it is asked for."""
-    given = {FORMATTED: _text(tool, "formattedMarkdown"), SUMMARY: _text(tool, "summary")}
+    given = {FORMATTED: string(tool, "formattedMarkdown"), SUMMARY: string(tool, "summary")}
     return structs.replace(call, details={**call.details, **{name: text for name, text in given.items() if text}})
 
 
@@ -165,13 +165,13 @@ def plain_message(value: Mapping[str, Any]) -> Message:
     """Without its blocks."""
     role = Role.USER if value.get("role") == "user" else Role.ASSISTANT
     at = moment(value.get("timestamp"))
-    return Message(role, (), uuid=_text(value, "id"), at=at, model=_text(value, "model"))
+    return Message(role, (), uuid=string(value, "id"), at=at, model=string(value, "model"))
 
 
 def plain_blocks(value: Mapping[str, Any], head: Message) -> Iterator[Block]:
     """One for each part of the content, then the tool. Their stamps are the message's."""
     of_message = stamp(head)
-    for part in map(_object, _list(value.get("content"))):
+    for part in map(mapping, items(value.get("content"))):
         text = part.get("text")
         if isinstance(text, str):
             yield (Thinking if part.get("type") == "thinking" else Text)(text, **of_message)
@@ -182,11 +182,11 @@ def plain_blocks(value: Mapping[str, Any], head: Message) -> Iterator[Block]:
 
 
 def plain_call(tool: Mapping[str, Any]) -> ToolCall:
-    name, arguments = _text(tool, "name") or "unknown", kept(tool.get("input"))
+    name, arguments = string(tool, "name") or "unknown", kept(tool.get("input"))
     if isinstance(arguments, dict) and arguments.keys() == {"input"} and not isinstance(arguments["input"], dict):
         arguments = arguments["input"]  # what was no object had to become one
     known = [kind for kind in ToolType if kind == tool.get("type")]
-    call = ToolCall(_text(tool, "useId") or "", name, known[0] if known else tool_type(name), arguments)
+    call = ToolCall(string(tool, "useId") or "", name, known[0] if known else tool_type(name), arguments)
     output = kept(tool.get("output"))
     return structs.replace(call, **_answer(output)) if isinstance(output, dict) else call
 
@@ -239,18 +239,5 @@ def kept(value: Any, depth: int = MAX_DEPTH) -> Any:
     return value if storable(value) else str(value)
 
 
-def _object(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
-
-
 def _strings(value: Any) -> list[str]:
-    return [one for one in _list(value) if isinstance(one, str) and one]
-
-
-def _text(value: Mapping[str, Any], name: str) -> str | None:
-    text = value.get(name)
-    return text if isinstance(text, str) and text else None
+    return [one for one in items(value) if isinstance(one, str) and one]
