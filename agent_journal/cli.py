@@ -30,6 +30,7 @@ from agent_journal.cli_options import (
     Sort,
     Words,
     asked,
+    commands,
     filtered,
     redacting,
     seconds_of,
@@ -44,13 +45,7 @@ if TYPE_CHECKING:
 LISTED = 20
 UNKNOWN_FOLDER = "its folder is not known: if it is not found here, run this in its project"
 
-app = typer.Typer(
-    name="aj",
-    pretty_exceptions_enable=False,  # its tracebacks print the values of variables: a user's text
-    rich_markup_mode=None,
-    no_args_is_help=True,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+app = commands(name="aj", context_settings={"help_option_names": ["-h", "--help"]})
 app.add_typer(config_app, name="config")
 app.add_typer(models_app, name="models")
 

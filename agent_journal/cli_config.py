@@ -12,18 +12,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agent_journal.cli_journal import settings
-from agent_journal.cli_options import Json
+from agent_journal.cli_options import Json, commands
 from agent_journal.cli_output import FOUND, put, put_facts, say
 
 if TYPE_CHECKING:
     from agent_journal.config import Config, Value
 
-config_app = typer.Typer(
-    help="Show and change the settings (config.toml).",
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    no_args_is_help=True,
-)
+config_app = commands(help="Show and change the settings (config.toml).")
 
 MODEL = "index.vector.model"
 

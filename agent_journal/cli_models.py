@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agent_journal.cli_journal import settings
-from agent_journal.cli_options import Json
+from agent_journal.cli_options import Json, commands
 from agent_journal.cli_output import FAILED, FOUND, put, put_facts
 
 if TYPE_CHECKING:
@@ -16,12 +16,7 @@ if TYPE_CHECKING:
 
     from agent_journal.shelf import Entry, Shelf, Verdict
 
-models_app = typer.Typer(
-    help="List, add, choose, check and remove the models that search by meaning uses.",
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    no_args_is_help=True,
-)
+models_app = commands(help="List, add, choose, check and remove the models that search by meaning uses.")
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="A name of `aj models list`.")]
 

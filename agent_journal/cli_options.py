@@ -29,6 +29,11 @@ class Sort(StrEnum):
     RECENT = "recent"
 
 
+def commands(**facts: Any) -> typer.Typer:
+    """A group of commands. The tracebacks that typer makes pretty print the values of variables: a user's text."""
+    return typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None, no_args_is_help=True, **facts)
+
+
 def _option(name: str, metavar: str, about: str) -> Any:
     return typer.Option(name, metavar=metavar, help=about, show_default=False)
 
