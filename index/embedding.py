@@ -20,6 +20,7 @@ from agent_journal.index.guard import guarded
 from agent_journal.index.meaning import NOTHING, PLACE, Embedded, Meaning
 from agent_journal.index.store import Store
 from agent_journal.index.sync import EmbeddingReport
+from agent_journal.index.vector_file import blocks
 from agent_journal.session import Message, Role, StoredMessage, StoredSession
 
 COMMIT_SECONDS = 5.0  # what a kill makes us embed again
@@ -98,7 +99,7 @@ class Embedding:
         pending, done = self._pending(), 0
         kept = started
         try:
-            for batch in self._batches(pending):
+            for batch in blocks(pending, BATCH_MESSAGES):
                 if budget_seconds is not None and time.monotonic() - started > budget_seconds:
                     break
                 self._place(batch)
@@ -132,10 +133,6 @@ class Embedding:
         same = (places["message"][there] == found["message"]) & (places["seq"][there] == found["seq"])
         pending: NDArray[Any] = found[~same]
         return pending
-
-    def _batches(self, pending: NDArray[Any]) -> Iterator[NDArray[Any]]:
-        for start in range(0, len(pending), BATCH_MESSAGES):
-            yield pending[start : start + BATCH_MESSAGES]
 
     def _place(self, batch: NDArray[Any]) -> None:
         found = list(self._read(batch))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 from pathlib import Path
-from types import TracebackType
 
 from agent_journal.errors import JournalCorrupt, JournalError, JournalUnwritable, unwritable
 from agent_journal.index import codec
@@ -25,9 +24,7 @@ class guarded:
     def __enter__(self) -> None:
         pass
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, sqlite3.DatabaseError):
             raise _sentence(self._path, error) from error
         if isinstance(error, codec.DAMAGE):

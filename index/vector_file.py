@@ -150,9 +150,9 @@ def _refuse_others(header: Header, wanted: Header) -> None:
         raise NotVectors(f"the vectors are {header.precision}, not {wanted.precision}")
 
 
-def blocks(rows: NDArray[T]) -> Iterator[NDArray[T]]:
-    for start in range(0, len(rows), BLOCK_ROWS):
-        yield rows[start : start + BLOCK_ROWS]
+def blocks(rows: NDArray[T], size: int = BLOCK_ROWS) -> Iterator[NDArray[T]]:
+    for start in range(0, len(rows), size):
+        yield rows[start : start + size]
 
 
 def checksum(rows: Rows) -> int:
