@@ -303,29 +303,33 @@ class Journal:
         self, lookup: Lookup, page: paging.Page, limit: int, mode: str, *, recent: bool
     ) -> tuple[Found, Hybrid | None, str]:
         """(What was found, by which vectors if by any, and why not in the mode that was asked for.)"""
-        if mode == "lexical" or recent or not lookup.query.words():
-            why = "" if mode == "lexical" else BY_DATE if recent else ONLY_NAMES
-            return lookup.page(page, limit, recent=recent), None, why
-        if not any(map(str.isalnum, "".join(word.text for word in lookup.query.words()))):
-            return lookup.page(page, limit, recent=False), None, ONLY_SIGNS
+        try:
+            hybrid, why = self._hybrid(lookup, mode, recent=recent)
+            if hybrid is not None:
+                return hybrid.page(page, limit), hybrid, why
+        except BadModel as error:  # it may fail on one text and not on others
+            why = error.message
+        return lookup.page(page, limit, recent=recent), None, why
+
+    def _hybrid(self, lookup: Lookup, mode: str, *, recent: bool) -> tuple[Hybrid | None, str]:
+        """None, and why, where words alone answer. numpy is imported for nothing less than vectors that are there."""
+        words = lookup.query.words()
+        if mode == "lexical":
+            return None, ""
+        if recent or not words:
+            return None, BY_DATE if recent else ONLY_NAMES
+        if not any(map(str.isalnum, "".join(word.text for word in words))):
+            return None, ONLY_SIGNS
         if not self.config.vector.enabled:
-            return lookup.page(page, limit, recent=False), None, VECTORS_OFF
+            return None, VECTORS_OFF
         if not kept_marks(self.store):
-            return lookup.page(page, limit, recent=False), None, NOTHING_YET
+            return None, NOTHING_YET
         from agent_journal.hybrid import Hybrid, question
 
         means = self._means()
         if means.embedder is None or means.meaning is None or not question(lookup):
-            return (
-                lookup.page(page, limit, recent=False),
-                None,
-                means.why or (ONLY_NAMES if "text" in lookup.places else ELSEWHERE),
-            )
-        try:
-            hybrid = Hybrid(lookup, means.meaning, means.embedder, mode)
-            return hybrid.page(page, limit), hybrid, means.why
-        except BadModel as error:  # it may fail on one text and not on others
-            return lookup.page(page, limit, recent=False), None, error.message
+            return None, means.why or (ONLY_NAMES if "text" in lookup.places else ELSEWHERE)
+        return Hybrid(lookup, means.meaning, means.embedder, mode), means.why
 
     def _unmet(self, lookup: Lookup, redactor: Redactor | None = None, *, empty: bool = True) -> tuple[str, ...]:
         """What to say of filters and words that leave nothing."""

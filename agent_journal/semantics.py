@@ -37,8 +37,6 @@ def embedded(config: Config) -> Embedded:
 
 def opened(store: Store, config: Config, folders: Sequence[Path]) -> Semantics:
     """For asking. While the vectors of a newly chosen model are being made, the old ones answer."""
-    if config.vector.enabled and not kept_marks(store):
-        return Semantics(None, None, NOTHING_YET)
     loaded = load_embedder(config.vector, folders)
     if loaded.embedder is None:
         return Semantics(None, None, loaded.why)
