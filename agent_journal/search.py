@@ -5,7 +5,6 @@ A query never opens an agent's file; taking in what changed is a step of its own
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,12 +20,13 @@ from agent_journal.answer import Answer, Coverage, Match, Parts, Place, Totals
 from agent_journal.config import Config, home_folder, model_folders
 from agent_journal.config_keys import VECTORS_OFF
 from agent_journal.connectors.registry import BY_AGENT, BY_NAME, CONNECTORS
-from agent_journal.errors import BadModel, JournalBusy, NoJournal, NoSuchSession
+from agent_journal.errors import BadModel, JournalBusy, NoJournal
+from agent_journal.index import last_search
 from agent_journal.index.forgotten import pending
 from agent_journal.index.lexical import DamagedIndex, Lexical, reading
 from agent_journal.index.lock import writing
 from agent_journal.index.scan import Look, Scan, scan
-from agent_journal.index.store import LAST, Copy, Store
+from agent_journal.index.store import Copy, Store
 from agent_journal.index.sync import Progress, Sync, SyncReport, indexed
 from agent_journal.index.vectors_kept import NOTHING_YET, kept_marks
 from agent_journal.lookup import Found, Lookup
@@ -467,33 +467,14 @@ class Journal:
     # --- the last search ---------------------------------------------------------------------------------
 
     def remember(self, answer: Answer) -> None:
-        """So that `aj show 3` opens hit 3, and nothing after a search without hits. Of no consequence: a folder that
-        cannot be written is not worth a word."""
-        hits = {str(m.rank): [m.session.session.key, m.message.ordinal] for m in answer.matches}
-        try:
-            kept = self._remembered() if answer.matches and answer.matches[0].rank > 1 else {}
-            file = self.folder / LAST
-            if file.exists() and not file.is_file():  # a pipe would be waited for
-                return
-            file.touch(mode=0o600)
-            file.write_text(json.dumps({**kept, **hits}), "utf-8")
-        except OSError:
-            return
+        hits = {m.rank: (m.session.session.key, m.message.ordinal) for m in answer.matches}
+        last_search.remember(self.folder, hits)
 
-    def recall(self, rank: int) -> tuple[str, int]:
+    def recall(self, rank: int) -> last_search.Hit:
         """(session key, ordinal) of a hit of the last search."""
-        hit = self._remembered().get(str(rank))
-        if hit is None:
-            raise NoSuchSession(f"the last search has no hit {rank}", "search again, or give a session's id")
-        return hit
+        return last_search.recall(self.folder, rank)
 
-    def _remembered(self) -> dict[str, tuple[str, int]]:
-        try:
-            file = self.folder / LAST
-            found = json.loads(file.read_text("utf-8") if file.is_file() else "{}")
-            return {str(rank): (str(key), int(ordinal)) for rank, (key, ordinal) in found.items()}
-        except (OSError, ValueError, TypeError, AttributeError, OverflowError, RecursionError):
-            return {}
+    # --- what is there -----------------------------------------------------------------------------------
 
     def agents(self) -> tuple[AgentHealth, ...]:
         """What each agent has here and in the journal."""

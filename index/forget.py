@@ -17,13 +17,13 @@ import numpy as np
 
 from agent_journal.config import Config
 from agent_journal.errors import JournalBusy
-from agent_journal.index import lexical, restore
+from agent_journal.index import last_search, lexical, restore
 from agent_journal.index.forget_plan import Plan, with_sub_agents
 from agent_journal.index.forgotten import KIND, Forgotten, pending, set_pending
 from agent_journal.index.guard import guarded
 from agent_journal.index.lock import writing
 from agent_journal.index.meaning import prune
-from agent_journal.index.store import CHOSEN, DICTIONARIES, LAST, Store
+from agent_journal.index.store import CHOSEN, DICTIONARIES, Store
 from agent_journal.index.sync import LEAST_SAMPLES, MOST_SAMPLES, Progress, Sync
 
 PATIENCE_SECONDS = 10.0  # a search that takes in what changed is soon done
@@ -149,7 +149,7 @@ def _words(store: Store, config: Config) -> str:
     for path in lexical.leftovers(store.folder):
         shutil.rmtree(path)
     Sync(store, config).renew()
-    (store.folder / LAST).unlink(missing_ok=True)
+    (store.folder / last_search.NAME).unlink(missing_ok=True)
     return ""
 
 

@@ -31,13 +31,13 @@ from agent_journal.errors import (
     JournalUnwritable,
     unwritable,
 )
-from agent_journal.index import lexical, meaning, schema
+from agent_journal.index import last_search, lexical, meaning, schema
 from agent_journal.index.archive import CONFIG, Archive, Manifest, reading
 from agent_journal.index.codec import microseconds
 from agent_journal.index.forgotten import pending
 from agent_journal.index.guard import guarded, primary_code
 from agent_journal.index.lock import writing
-from agent_journal.index.store import DATABASE, DICTIONARIES, LAST, Store
+from agent_journal.index.store import DATABASE, DICTIONARIES, Store
 from agent_journal.index.sync import Progress, Sync
 from agent_journal.workplace import private, workplace
 
@@ -300,7 +300,7 @@ def _put_away(folder: Path) -> None:
     lexical.put_away(folder / lexical.FOLDER)
     for path in lexical.leftovers(folder):
         shutil.rmtree(path)
-    (folder / LAST).unlink(missing_ok=True)
+    (folder / last_search.NAME).unlink(missing_ok=True)
     for places in (folder / "vectors").glob(f"*/{meaning.NAME}"):
         places.unlink()
 

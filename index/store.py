@@ -25,7 +25,6 @@ from agent_journal.session import Derived, Message, Session, StoredMessage, Stor
 from agent_journal.workplace import private_folder
 
 DATABASE = "journal.db"
-LAST = "last_search.json"  # where the hits of the last search are
 IMPORTED = "import"  # a source's agent where it is an export: no connector looks for it, so it never goes missing
 BUSY_MS = 5000
 DICTIONARIES = ("dictionary", "named_dictionary")  # keys of meta; a journal has one of them, or none
