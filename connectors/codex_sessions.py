@@ -31,7 +31,7 @@ from agent_journal.connectors.codex import AGENT, FOLDERS, NAME
 from agent_journal.connectors.codex_lineage import Lineage
 from agent_journal.connectors.codex_log import Log
 from agent_journal.connectors.codex_parts import uuid7_time
-from agent_journal.connectors.jsonl import json_object, records
+from agent_journal.connectors.jsonl import json_object, no_object, records
 from agent_journal.errors import UnreadableSource
 from agent_journal.session import Message, Origin, Role, Session, Text, Transcript
 
@@ -69,7 +69,7 @@ def _records(path: Path, reading: Reading) -> Iterator[dict[str, Any]]:
         if isinstance(record, dict):
             yield record
         else:
-            reading.bad_line(reading.lines, f"a JSON {type(record).__name__}, not an object")
+            reading.bad_line(reading.lines, no_object(record))
 
 
 def _is_session(log: Log, messages: tuple[Message, ...], reading: Reading) -> bool:

@@ -31,7 +31,7 @@ from agent_journal.connectors.base import (
 )
 from agent_journal.connectors.cursor_bubbles import message_of, model_of, moment
 from agent_journal.connectors.cursor_ide import AGENT, DATABASE, WORKSPACES
-from agent_journal.connectors.jsonl import MAX_LINE_BYTES, decoded, parsed, sidecar
+from agent_journal.connectors.jsonl import MAX_LINE_BYTES, decoded, parsed, sidecar, too_long
 from agent_journal.errors import UnreadableSource
 from agent_journal.session import Message, Origin, Role, Session, Text, Transcript
 
@@ -80,7 +80,7 @@ class _State:
             if length is None:
                 self.reading.skipped["deleted"] += 1
             elif value is None:
-                self.reading.bad_line(0, f"{str(key)[:60]}: longer than {MAX_LINE_BYTES // 2**20} MB")
+                self.reading.bad_line(0, f"{str(key)[:60]}: {too_long()}")
             elif (json := self._json(str(key), value)) is not None:
                 yield str(key), json
 

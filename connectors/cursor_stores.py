@@ -17,7 +17,7 @@ from agent_journal.connectors.blocks import Stamp, contents, kind_name
 from agent_journal.connectors.cursor_cli import AGENT
 from agent_journal.connectors.cursor_files import META
 from agent_journal.connectors.cursor_transcripts import Conversation, named_folder
-from agent_journal.connectors.jsonl import MAX_LINE_BYTES, decoded, parsed, sidecar
+from agent_journal.connectors.jsonl import MAX_LINE_BYTES, decoded, parsed, sidecar, too_long
 from agent_journal.errors import UnreadableSource
 from agent_journal.session import Origin, Role, Session, Transcript
 
@@ -67,7 +67,7 @@ def _facts(db: sqlite3.Connection, source: Source, reading: Reading) -> dict[str
     facts: dict[str, Any] = {}
     for row in database.rows(db, "meta", ("key", "value"), "ORDER BY key DESC"):  # '0' is the only key today
         if row.get("value") is None:
-            reading.bad_line(0, f"meta: empty, or longer than {MAX_LINE_BYTES // 2**20} MB")
+            reading.bad_line(0, f"meta: empty, or {too_long()}")
             continue
         try:
             facts |= mapping(_meta(row["value"]))
@@ -188,7 +188,7 @@ class _Blobs:
         query = f"SELECT {self.value} FROM blobs WHERE {self.key} = ? AND length({self.value}) <= ?"
         row = self.db.execute(query, (name, MAX_LINE_BYTES)).fetchone()
         if row is None:
-            self.reading.bad_line(0, f"blob {name[:12]}: longer than {MAX_LINE_BYTES // 2**20} MB, or deleted")
+            self.reading.bad_line(0, f"blob {name[:12]}: {too_long()}, or deleted")
         return _bytes(row[0]) if row else b""
 
     def _message(self, name: str, data: bytes) -> dict[str, Any] | None:

@@ -37,46 +37,41 @@ _decode = msgspec.json.Decoder().decode
 
 def records(path: Path, reading: Reading) -> Iterator[tuple[int, dict[str, Any]]]:
     """Each JSON object of the file with its 1-based line number, in order."""
+    for number, line, ended in _whole_lines(path, reading):
+        if line.strip(b" \t\r\n\0"):
+            reading.lines += 1
+            yield from _parsed(line, number, ended, reading)
+        elif b"\0" in line:  # a file system that lost power leaves runs of NUL
+            reading.bad_line(number, "only NUL bytes")
+
+
+def text_lines(path: Path, reading: Reading) -> Iterator[tuple[str, bool]]:
+    """Each line of a text without its end, and whether it had one: the last may still be being written."""
+    for _, line, ended in _whole_lines(path, reading):
+        reading.lines += 1
+        yield line.decode("utf-8", "replace").rstrip("\r\n"), ended
+
+
+def _whole_lines(path: Path, reading: Reading) -> Iterator[tuple[int, bytes, bool]]:
+    """(number, line, whether a newline ended it). Over-long ones are counted; what expands without end is cut off."""
     try:
         with _opened(path) as file:
             read, most = 0, max(path.stat().st_size * MAX_EXPANSION, _CHUNK)
             for number, line, ended in _lines(file):
                 if line is None:
                     reading.lines += 1
-                    reading.bad_line(number, f"longer than {MAX_LINE_BYTES // 2**20} MB")
+                    reading.bad_line(number, too_long())
                     continue
-                if number == 1:
-                    line = line.removeprefix(_BOM)
-                if not line.strip(b" \t\r\n\0"):
-                    if b"\0" in line:  # a file system that lost power leaves runs of NUL
-                        reading.bad_line(number, "only NUL bytes")
-                    continue
-                reading.lines += 1
                 read += len(line)
                 if read > most:
+                    reading.lines += 1
                     reading.bad_line(
                         number, f"more than {MAX_EXPANSION:,} times what the file holds; the rest is left out"
                     )
                     return
-                yield from _parsed(line, number, ended, reading)
+                yield number, line.removeprefix(_BOM) if number == 1 else line, ended
         if path.suffix == ".zst" and not _is_whole(path):
             reading.unfinished = True  # what was decompressed ends silently where the file does
-    except (OSError, zstandard.ZstdError) as error:
-        raise _unreadable(path, error) from error
-
-
-def text_lines(path: Path, reading: Reading) -> Iterator[tuple[str, bool]]:
-    """Each line of a text without its end, and whether it had one: the last may still be being written."""
-    try:
-        with _opened(path) as file:
-            for number, line, ended in _lines(file):
-                reading.lines += 1
-                if line is None:
-                    reading.bad_line(number, f"longer than {MAX_LINE_BYTES // 2**20} MB")
-                    continue
-                if number == 1:
-                    line = line.removeprefix(_BOM)
-                yield line.decode("utf-8", "replace").rstrip("\r\n"), ended
     except (OSError, zstandard.ZstdError) as error:
         raise _unreadable(path, error) from error
 
@@ -89,7 +84,7 @@ def document(path: Path) -> Any:
     except (OSError, zstandard.ZstdError) as error:
         raise _unreadable(path, error) from error
     if len(data) > MAX_LINE_BYTES:
-        raise UnreadableSource(f"{path}: longer than {MAX_LINE_BYTES // 2**20} MB")
+        raise UnreadableSource(f"{path}: {too_long()}")
     try:
         return decoded(data)
     except ValueError as error:
@@ -100,7 +95,7 @@ def json_object(path: Path) -> dict[str, Any]:
     """The object in a file that holds one value."""
     whole = document(path)
     if not isinstance(whole, dict):
-        raise UnreadableSource(f"{readable(str(path))}: a JSON {type(whole).__name__}, not an object")
+        raise UnreadableSource(f"{readable(str(path))}: {no_object(whole)}")
     return whole
 
 
@@ -131,6 +126,14 @@ def decoded(data: bytes | str) -> Any:
         return _clean(_lenient.decode(text.strip(" \t\r\n\0")))
     except (ValueError, RecursionError) as error:
         raise ValueError(_reason(error)) from error
+
+
+def too_long() -> str:
+    return f"longer than {MAX_LINE_BYTES // 2**20} MB"
+
+
+def no_object(value: Any) -> str:
+    return f"a JSON {type(value).__name__}, not an object"
 
 
 def _opened(path: Path) -> BinaryIO:
@@ -216,7 +219,7 @@ def _parsed(line: bytes, number: int, ended: bool, reading: Reading) -> Iterator
     if isinstance(record, dict):
         yield number, record
     else:
-        reading.bad_line(number, f"a JSON {type(record).__name__}, not an object")
+        reading.bad_line(number, no_object(record))
 
 
 _lenient = json.JSONDecoder(strict=False)
@@ -242,7 +245,7 @@ def _salvaged(line: bytes, number: int, ended: bool, reading: Reading) -> Iterat
         if isinstance(record, dict):
             yield number, record
         else:
-            reading.bad_line(number, f"a JSON {type(record).__name__}, not an object")
+            reading.bad_line(number, no_object(record))
         while place < len(text) and text[place] in " \t\r\0":
             place += 1
 

@@ -24,7 +24,7 @@ from agent_journal.connectors.base import (
     string,
 )
 from agent_journal.connectors.blocks import kind_name
-from agent_journal.connectors.jsonl import MAX_LINE_BYTES, decoded, json_object, parsed, sidecar
+from agent_journal.connectors.jsonl import decoded, json_object, parsed, sidecar, too_long
 from agent_journal.connectors.opencode import DATABASE, EXPORT, TREE, messages_of
 from agent_journal.connectors.opencode_records import Turn, told
 from agent_journal.errors import UnreadableSource
@@ -103,7 +103,7 @@ def _column(row: dict[str, Any], reading: Reading) -> dict[str, Any] | None:
         if isinstance(record, dict):
             own = {"id": row.get("id")}
             return record | own if "time" in record else record | own | {"time": {"created": row.get("time_created")}}
-        long = f"empty, or longer than {MAX_LINE_BYTES // 2**20} MB"
+        long = f"empty, or {too_long()}"
         reading.bad_line(reading.lines, long if data is None else f"a {type(record).__name__}, not an object")
     except ValueError as error:
         reading.bad_line(reading.lines, str(error))

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -203,3 +204,13 @@ def test_timestamps_of_every_shape_become_utc(value: object, iso: str) -> None:
 )  # fmt: skip
 def test_what_is_no_time_is_none(value: object) -> None:
     assert timestamp(value) is None
+
+
+def test_blank_lines_without_end_are_cut_off_too(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl.zst"
+    path.write_bytes(zstandard.compress(b'{"a":1}\n' + b"\n" * 2**22))
+    reading = Reading()
+    assert list(records(path, reading)) == [(1, {"a": 1})]
+    assert [reason for _, reason in reading.bad_lines] == [
+        "more than 300 times what the file holds; the rest is left out"
+    ]
