@@ -14,6 +14,7 @@ import typer
 from agent_journal.cli_journal import settings
 from agent_journal.cli_options import Json, commands
 from agent_journal.cli_output import FOUND, put, put_facts, say
+from agent_journal.render.clean import clean_line
 
 if TYPE_CHECKING:
     from agent_journal.config import Config, Value
@@ -33,7 +34,6 @@ def _path() -> Path:
 
 def _shown(value: Value) -> str:
     from agent_journal import config_file
-    from agent_journal.render.clean import clean_line
 
     return clean_line(config_file.literal(list(value) if isinstance(value, tuple) else value))
 
@@ -49,7 +49,6 @@ def show(json: Json = False) -> int:
       aj config show
     """
     from agent_journal import config
-    from agent_journal.render.clean import clean_line
 
     loaded = settings()
     origins = config.origins(loaded)
@@ -70,8 +69,6 @@ def path(json: Json = False) -> int:
     Example:
       aj config path
     """
-    from agent_journal.render.clean import clean_line
-
     if json:
         put_facts(path=str(_path()), exists=_path().exists())
     else:
@@ -90,7 +87,6 @@ def init(json: Json = False) -> int:
       aj config init
     """
     from agent_journal import config
-    from agent_journal.render.clean import clean_line
 
     config.init(_path())
     if json:
@@ -109,7 +105,6 @@ def get(key: Key, json: Json = False) -> int:
       aj config get search.max_results
     """
     from agent_journal import config
-    from agent_journal.render.clean import clean_line
 
     loaded = settings()
     value = config.get_value(loaded, key)
@@ -138,7 +133,6 @@ def assign(
       aj config set search.max_results 30
     """
     from agent_journal import config
-    from agent_journal.render.clean import clean_line
 
     before = _value_before(key)
     after, loaded, problem = _changed(key, value)
@@ -221,7 +215,6 @@ def edit() -> int:
     """
     from agent_journal import config
     from agent_journal.errors import BadConfig
-    from agent_journal.render.clean import clean_line
 
     file = _path()
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR")

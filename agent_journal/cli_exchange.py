@@ -14,6 +14,7 @@ import typer
 from agent_journal.cli_journal import hit_or_name, opened, shown_progress
 from agent_journal.cli_options import Filters, Json, asked, filtered
 from agent_journal.cli_output import FAILED, FOUND, NOTHING, put, put_facts, say
+from agent_journal.render.clean import clean_line
 
 if TYPE_CHECKING:
     from agent_journal.exchange.checking import Problem
@@ -161,7 +162,6 @@ def _suffix(target: str | None) -> str:
 
 
 def _export_lines(done: Exported) -> Iterator[str]:
-    from agent_journal.render.clean import clean_line
     from agent_journal.render.style import counted, sized
 
     what = counted(done.sessions, "session")
@@ -258,8 +258,6 @@ def _imported(done: Sequence[Imported]) -> str:
 
 
 def _problem_lines(path: Path, problems: Sequence[Problem]) -> Iterator[str]:
-    from agent_journal.render.clean import clean_line
-
     for problem in problems[:PROBLEMS_SHOWN]:
         place = f"{path}:{problem.line}" if problem.line else f"{path}"
         yield clean_line(f"{place}: {problem.text}")
@@ -281,7 +279,6 @@ def validate(
       aj validate export_20260301_093000.ndjson
     """
     from agent_journal.exchange.checking import checked
-    from agent_journal.render.clean import clean_line
     from agent_journal.render.style import counted
 
     reports = []

@@ -14,6 +14,7 @@ import typer
 from agent_journal.cli_journal import named_session, opened, settings, shown_progress
 from agent_journal.cli_options import Json
 from agent_journal.cli_output import FOUND, NOTHING, put, put_facts, say
+from agent_journal.render.clean import clean_line
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -97,8 +98,6 @@ def _project(name: str) -> Callable[[str], bool]:
     """The whole name, as `aj sessions` shows it; in a search a word of it will do, but this is for good."""
     import re
 
-    from agent_journal.render.clean import clean_line
-
     pattern = re.compile(".*".join(map(re.escape, clean_line(name).lower().split("*"))))
     return lambda project: bool(project) and pattern.fullmatch(clean_line(project).lower()) is not None
 
@@ -124,7 +123,6 @@ def _projects(plan: Plan) -> Counter[str]:
 
 def _by_project(counts: Counter[str]) -> str:
     """web (12), web-admin (1): how many sessions each has."""
-    from agent_journal.render.clean import clean_line
     from agent_journal.render.style import counted
 
     first = sorted(counts.items(), key=lambda each: (-each[1], each[0].lower()))[:LISTED]
@@ -171,7 +169,6 @@ def _put_plan(plan: Plan, left: Sequence[str], json: bool, *, done: bool) -> Non
             notes=list(left),
         )
         return
-    from agent_journal.render.clean import clean_line
     from agent_journal.render.sessions import session_list_lines
     from agent_journal.render.style import counted, look_at
 
@@ -244,7 +241,6 @@ def _let_all_in(journal: Journal, json: bool) -> int:
 
 def _put_forgotten(journal: Journal, json: bool) -> int:
     from agent_journal.index.forgotten import Forgotten
-    from agent_journal.render.clean import clean_line
     from agent_journal.render.machine import utc
     from agent_journal.render.style import counted, local
 
@@ -288,7 +284,6 @@ def backup(
 
         put_facts(file=str(target), bytes=size, **msgspec.to_builtins(manifest))
         return FOUND
-    from agent_journal.render.clean import clean_line
     from agent_journal.render.style import counted, sized
 
     contents = f"{counted(manifest.sessions, 'session')}, {counted(manifest.messages, 'message')}, {sized(size)}"
@@ -347,7 +342,6 @@ def _put_restored(restored: Restored, notes: Sequence[str], json: bool) -> None:
 
         put_facts(set_aside=str(aside) if aside else None, notes=list(notes), **msgspec.to_builtins(manifest))
         return
-    from agent_journal.render.clean import clean_line
     from agent_journal.render.style import counted, local
 
     contents = f"{counted(manifest.sessions, 'session')} and {counted(manifest.messages, 'message')}"

@@ -10,6 +10,7 @@ import typer
 from agent_journal.cli_journal import settings
 from agent_journal.cli_options import Json, commands
 from agent_journal.cli_output import FAILED, FOUND, put, put_facts
+from agent_journal.render.clean import clean_line
 
 if TYPE_CHECKING:
     from msgspec import Struct
@@ -58,7 +59,6 @@ def listing(json: Json = False) -> int:
 
 
 def _entry_line(entry: Entry, width: int) -> str:
-    from agent_journal.render.clean import clean_line
     from agent_journal.render.style import sized
 
     head = f"{'*' if entry.in_use else ' '} {clean_line(entry.name):<{width}}  {entry.origin.replace('_', ' '):<10}"
@@ -87,8 +87,6 @@ def add(
     Example:
       aj models add ~/Downloads/bge-small-en-v1.5
     """
-    from agent_journal.render.clean import clean_line
-
     added = _shelf().add(path, name)
     card = added.card
     if json:
@@ -118,7 +116,6 @@ def use(name: Name, json: Json = False) -> int:
       aj models use bundled
     """
     from agent_journal.connectors.registry import SOURCE_KEYS
-    from agent_journal.render.clean import clean_line
 
     shelf = _shelf()
     before = shelf.in_use
@@ -168,7 +165,6 @@ def verify(
 
 
 def _verdict_lines(verdict: Verdict) -> list[str]:
-    from agent_journal.render.clean import clean_line
     from agent_journal.render.style import counted
 
     if verdict.problems:
