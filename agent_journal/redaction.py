@@ -17,8 +17,9 @@ from typing import Any, TypeVar
 
 from msgspec import Struct, structs
 
+from agent_journal.redaction_hidden import shown
 from agent_journal.redaction_keys import Found
-from agent_journal.redaction_rules import PLACEHOLDER, Known, assigned, is_telling, secrets, shown, spelled
+from agent_journal.redaction_rules import PLACEHOLDER, Known, assigned, is_telling, secrets, spelled
 from agent_journal.session import (
     Account,
     Attachment,

@@ -9,12 +9,12 @@ Three looks at a text, each linear, each pattern with a bound on every repetitio
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections.abc import Iterator
 from itertools import pairwise
 from math import log2
 from typing import NamedTuple
 
+from agent_journal.redaction_hidden import blanked, put_back, shown
 from agent_journal.redaction_keys import ESCAPED, Found, is_keyish, prefixed
 
 PLACEHOLDER = re.compile(r"REDACTED-[a-z]{1,30}(?:-[a-z]{1,30}){0,3}-\d{1,9}")
@@ -354,7 +354,7 @@ def _looks_random(text: str) -> bool:
     return turns >= _LEAST_TURNS * len(text) and bits >= min(_LEAST_BITS, 0.85 * log2(len(text)))
 
 
-# --- all of them ---------------------------------------------------------------------------------------------
+# --- secrets met elsewhere -----------------------------------------------------------------------------------
 
 
 class Known(NamedTuple):
@@ -385,39 +385,7 @@ def spelled(secret: str) -> str:
     return re.sub(r"(?<!\\)\\++[nrt]|\s", "", secret)
 
 
-# --- what a screen does not show -----------------------------------------------------------------------------
-# A terminal's colours and characters without width, before a key or within it: whoever shows the text takes them out
-# (render.clean), and the key would stand there whole.
-
-_COLOUR = r"[0-?]*+[ -/]*+[@-~]"
-_UNTIL_END = r"[^\x07\x1b\x90\x98\x9c-\x9f]{0,4096}+(?:\x07|\x1b\\|\x9c)"
-_HIDDEN = re.compile(  # led by one set of characters: that is fast
-    "[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
-    "\U000e0000-\U000e0fff\ud800-\udfff]"
-    rf"(?:(?<=\x1b)(?:\[{_COLOUR}|[\]PX^_]{_UNTIL_END}|[ -/]*+[0-~])"
-    rf"|(?<=\x9b){_COLOUR}|(?<=[\x9d\x90\x98\x9e\x9f]){_UNTIL_END})?+"
-)
-_WITHIN = re.compile(rf"[A-Za-z0-9](?:{_HIDDEN.pattern})++[A-Za-z0-9]")
-
-
-def shown(text: str) -> str:
-    """Without what a screen does not show."""
-    return _HIDDEN.sub("", text) if _HIDDEN.search(text) else text
-
-
-def _put_back(found: list[Found], text: str) -> list[Found]:
-    """Found in `shown(text)`: where it stands in the text itself."""
-    # For each hidden piece: its place in what is shown, and how far everything from there on moves.
-    places, moves, moved = [-1], [0], 0
-    for piece in _HIDDEN.finditer(text):
-        places.append(piece.start() - moved)
-        moved += piece.end() - piece.start()
-        moves.append(moved)
-
-    def original(place: int) -> int:
-        return place + moves[bisect_right(places, place) - 1]
-
-    return [Found(original(one.start), original(one.end - 1) + 1, one.kind) for one in found]
+# --- all of them ---------------------------------------------------------------------------------------------
 
 
 def _unescaped(text: str) -> str:
@@ -433,9 +401,9 @@ def secrets(text: str, known: Known | None = None) -> list[Found]:
     if seen is text:
         found = _found(text, known)
     else:
-        found = _put_back(_found(seen, known), text)
-        if _WITHIN.search(text):  # a key, or between a word and a key
-            found += _found(_HIDDEN.sub(lambda piece: " " * len(piece[0]), text), known)
+        found = put_back(_found(seen, known), text)
+        if (apart := blanked(text)) is not None:  # it stands in a key, or between a word and a key
+            found += _found(apart, known)
     return _apart(found, text) if found else []
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,6 +19,8 @@ from msgspec import structs
 from process import Aj
 
 from agent_journal.redaction import Redactor
+from agent_journal.redaction_hidden import shown
+from agent_journal.render.clean import clean_text
 from agent_journal.session import (
     Account,
     Attachment,
@@ -88,6 +91,12 @@ def test_key_behind_a_colour_or_an_escape_is_replaced_and_the_colour_stays(befor
     jwt = next(case.secret for case in MADE if case.kind == "jwt")
     assert Redactor().text(f"{before}{TOKEN}\x1b[m!") == f"{before}REDACTED-github-token-1\x1b[m!"
     assert Redactor().text(f"{before}{jwt}\x1b[m!") == f"{before}REDACTED-jwt-1\x1b[m!"
+
+
+def test_redaction_sees_through_all_that_a_screen_does_not_show() -> None:
+    """Two lists, for two layers: one that forgot a character would let a key pass that a reader sees whole."""
+    every = map(chr, range(sys.maxunicode + 1))
+    assert [f"{c!r}" for c in every if clean_text(f"a{c}b") == "ab" and shown(f"a{c}b") != "ab"] == []
 
 
 @pytest.mark.parametrize(
