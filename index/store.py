@@ -68,6 +68,7 @@ class SourceRow(Struct, frozen=True, array_like=True):
 _SOURCE_COLUMNS = ", ".join(SourceRow.__struct_fields__)
 _SESSION_COLUMNS = "s.id, s.facts, s.derived, (SELECT gone FROM source WHERE source.id = s.source)"
 
+_MESSAGE = "SELECT id, session, ordinal, body, vanished FROM message"
 _MESSAGES = "CAST(coalesce(sum(message_count), 0) AS INTEGER)"
 CHOSEN = "(SELECT value FROM json_each(?))"  # rows, as a JSON list
 
@@ -262,8 +263,7 @@ class Store:
         self, limit: int, offset: int = 0, among: Iterable[int] | None = None
     ) -> tuple[int, list[StoredSession]]:
         """(how many there are, one page of them), all of them or those among some rows."""
-        given = () if among is None else (json.dumps(list(among)),)
-        where = f"WHERE s.id IN {CHOSEN}" if given else ""
+        where, given = _within(among)
         total = self.number(f"SELECT count(*) FROM session s {where}", given)
         found = self.rows(
             f"SELECT {_SESSION_COLUMNS} FROM session s {where} ORDER BY s.ended_us DESC, s.id LIMIT ? OFFSET ?",
@@ -273,9 +273,8 @@ class Store:
 
     def ordered_sessions(self, order: str, among: Iterable[int] | None = None) -> list[int]:
         """Rows of all sessions or some, in an order of SQL."""
-        given = () if among is None else (json.dumps(list(among)),)
-        where = f"WHERE id IN {CHOSEN}" if given else ""
-        return self.numbers(f"SELECT id FROM session {where} ORDER BY {order}", given)
+        where, given = _within(among)
+        return self.numbers(f"SELECT s.id FROM session s {where} ORDER BY {order}", given)
 
     def read_from(self, rows: Iterable[int]) -> list[tuple[str, str]]:
         """(path, label of the home) of the agents' files that these sessions were read from."""
@@ -352,8 +351,7 @@ class Store:
 
     def messages(self, session: int, first: int = 1, last: int | None = None) -> list[StoredMessage]:
         found = self.rows(
-            "SELECT id, session, ordinal, body, vanished FROM message "
-            "WHERE session = ? AND ordinal BETWEEN ? AND ? ORDER BY ordinal",
+            f"{_MESSAGE} WHERE session = ? AND ordinal BETWEEN ? AND ? ORDER BY ordinal",
             (session, min(first, 2**62), 2**62 if last is None else min(last, 2**62)),
         )
         return [self._message(row) for row in found]
@@ -375,8 +373,7 @@ class Store:
         return frozenset(self.numbers(sql, (json.dumps(messages),)))
 
     def message(self, number: int) -> StoredMessage:
-        sql = "SELECT id, session, ordinal, body, vanished FROM message WHERE id = ?"
-        return self._message(self._one(sql, (number,)))
+        return self._message(self._one(f"{_MESSAGE} WHERE id = ?", (number,)))
 
     def context(self, at: Copy, around: int) -> tuple[list[StoredMessage], StoredMessage, list[StoredMessage]]:
         """A message between those before and after it: a range read."""
@@ -389,8 +386,7 @@ class Store:
     def asked_before(self, at: StoredMessage) -> Message | None:
         """What a person said last before a message: what it answers."""
         found = self.rows(
-            "SELECT id, session, ordinal, body, vanished FROM message "
-            "WHERE session = ? AND ordinal < ? AND prompt IS NOT NULL ORDER BY ordinal DESC LIMIT 1",
+            f"{_MESSAGE} WHERE session = ? AND ordinal < ? AND prompt IS NOT NULL ORDER BY ordinal DESC LIMIT 1",
             (at.session, at.ordinal),
         )
         return self._message(found[0]).message if found else None
@@ -410,6 +406,11 @@ class Store:
         for digest, *place in found:
             groups.setdefault(digest, []).append(msgspec.convert(place, Copy, strict=False))
         return {int(str(number)): groups[digest] for number, digest in digests if digest in groups}
+
+
+def _within(rows: Iterable[int] | None) -> tuple[str, tuple[str, ...]]:
+    """What limits a query over `session s` to some rows, and its value; nothing for all of them."""
+    return ("", ()) if rows is None else (f"WHERE s.id IN {CHOSEN}", (json.dumps(list(rows)),))
 
 
 def _is_folder(path: Path) -> bool:
