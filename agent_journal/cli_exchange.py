@@ -1,4 +1,7 @@
-"""Sessions out and in: `aj export`, `aj import`, `aj validate`."""
+"""Sessions out and in: `aj export`, `aj import`, `aj validate`.
+
+Asks and reports; how sessions leave is exporting's to say, how they come in importing's.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""`aj forget`, `aj backup` and `aj restore`: what leaves the journal, and the journal as a whole."""
+"""`aj forget`, `aj backup` and `aj restore`: what leaves the journal, and the journal as a whole.
+
+What cannot be undone is asked of a person on a terminal, and of nobody else.
+"""
 
 from __future__ import annotations
 

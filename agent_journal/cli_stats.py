@@ -1,4 +1,7 @@
-"""`aj stats`: what the sessions add up to."""
+"""`aj stats`: what the sessions add up to.
+
+Adds up nothing itself.
+"""
 
 from __future__ import annotations
 

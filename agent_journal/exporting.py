@@ -1,4 +1,7 @@
-"""Sessions out of the journal, in every format: chosen, pared, redacted, written. One session in memory at a time."""
+"""Sessions out of the journal, in every format: chosen, pared, redacted, written. One session in memory at a time.
+
+Changes nothing in the journal.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Claude Code's history.jsonl: the prompts of all projects, and all that is left of deleted transcripts."""
+"""Claude Code's history.jsonl: the prompts of all projects, and all that is left of deleted transcripts.
+
+Opens nothing but the history and the pastes that lie beside it.
+"""
 
 from __future__ import annotations
 

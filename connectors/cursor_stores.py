@@ -1,4 +1,7 @@
-"""Cursor CLI's store.db -> a transcript: messages as JSON, each in a blob named by its hash, and nodes listing them."""
+"""Cursor CLI's store.db -> a transcript: messages as JSON, each in a blob named by its hash, and nodes listing them.
+
+Opens the database and the facts beside it, and nothing that they name.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Which texts of a user record a person typed, and which Claude Code put there; SpecStory's pages repeat both."""
+"""Which texts of a user record a person typed, and which Claude Code put there; SpecStory's pages repeat both.
+
+Pure: opens no file.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""How values become rows: msgpack, zstd above a few hundred bytes, and the hashes that tell what changed."""
+"""How values become rows: msgpack, zstd above a few hundred bytes, and the hashes that tell what changed.
+
+Opens no database.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""`aj validate`: what is wrong with a file of either format, and what is merely worth a remark."""
+"""`aj validate`: what is wrong with a file of either format, and what is merely worth a remark.
+
+Changes nothing, and takes nothing in.
+"""
 
 from __future__ import annotations
 

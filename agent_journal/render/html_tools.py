@@ -1,4 +1,7 @@
-"""One tool use as a fold: a line that says what was done, and inside it what went in and what came out."""
+"""One tool use as a fold: a line that says what was done, and inside it what went in and what came out.
+
+Nothing of a log enters but through html_text.
+"""
 
 from __future__ import annotations
 
