@@ -85,7 +85,7 @@ def search(
     cursor: Cursor = None,
     context: Context = None,
     full: Full = False,
-    sort: Annotated[Sort, typer.Option("--sort", help="Best or newest first.")] = Sort.RELEVANCE,
+    sort: Annotated[Sort, typer.Option("--sort", help="Best or newest first.")] = Sort.relevance,
     explain: Annotated[bool, typer.Option("--explain", help="What each score is made of.")] = False,
     redact: Redact = None,
     json: Json = False,

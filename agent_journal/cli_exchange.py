@@ -27,28 +27,10 @@ if TYPE_CHECKING:
 PROBLEMS_SHOWN = 20
 
 
-class Format(StrEnum):
-    HTML = "html"
-    MARKDOWN = "markdown"
-    NDJSON = "ndjson"
-    SESSIONDATA = "sessiondata"
-
-
-class Theme(StrEnum):
-    DARK = "dark"
-    LIGHT = "light"
-    AUTO = "auto"
-
-
-class Order(StrEnum):
-    STARTED = "started"
-    WORKSPACE = "workspace"
-    SOURCE = "source"
-
-
-class Schema(StrEnum):
-    V1_1 = "1.1"
-    V1_0 = "1.0"
+Format = StrEnum("Format", ["html", "markdown", "ndjson", "sessiondata"])
+Theme = StrEnum("Theme", ["dark", "light", "auto"])
+Order = StrEnum("Order", ["started", "workspace", "source"])
+Schema = StrEnum("Schema", {"newest": "1.1", "strict": "1.0"})
 
 
 @filtered
@@ -76,9 +58,9 @@ def export(
     ] = None,
     thinking: Annotated[bool, typer.Option("--thinking/--no-thinking", help="What models thought.")] = True,
     redact: Annotated[bool, typer.Option("--redact/--no-redact", help="Replace secrets (docs/redaction.md).")] = True,
-    sort: Annotated[Order, typer.Option("--sort", help="In which order.")] = Order.STARTED,
+    sort: Annotated[Order, typer.Option("--sort", help="In which order.")] = Order.started,
     theme: Annotated[Theme | None, typer.Option("--theme", help="Of HTML; the setting export.html_theme.")] = None,
-    schema: Annotated[Schema, typer.Option("--schema", help="Of NDJSON; 1.0 has no thinking.")] = Schema.V1_1,
+    schema: Annotated[Schema, typer.Option("--schema", help="Of NDJSON; 1.0 has no thinking.")] = Schema.newest,
     strict: Annotated[bool, typer.Option("--strict", help="Refuse agents that the format does not name.")] = False,
     all_homes: Annotated[bool, typer.Option("--ah", help="All homes, which is usual.")] = False,
     all_workspaces: Annotated[bool, typer.Option("--aw", help="All workspaces: --all.")] = False,

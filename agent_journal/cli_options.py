@@ -18,15 +18,8 @@ if TYPE_CHECKING:
     from agent_journal.redaction import Redactor
 
 
-class Mode(StrEnum):
-    HYBRID = "hybrid"
-    LEXICAL = "lexical"
-    SEMANTIC = "semantic"
-
-
-class Sort(StrEnum):
-    RELEVANCE = "relevance"
-    RECENT = "recent"
+Mode = StrEnum("Mode", ["hybrid", "lexical", "semantic"])
+Sort = StrEnum("Sort", ["relevance", "recent"])
 
 
 def commands(**facts: Any) -> typer.Typer:

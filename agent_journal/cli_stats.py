@@ -18,13 +18,7 @@ from agent_journal.cli_output import FOUND, NOTHING, put, put_object, say
 TOP_ROWS, TABLE_ROWS, JSON_ROWS = 5, 20, 100
 
 
-class By(StrEnum):
-    AGENT = "agent"
-    PROJECT = "project"
-    MODEL = "model"
-    DAY = "day"
-    TOOL = "tool"
-    FILE = "file"
+By = StrEnum("By", ["agent", "project", "model", "day", "tool", "file"])
 
 
 @filtered
@@ -73,7 +67,7 @@ def stats(
         put(render.overview_lines(found, limit or TOP_ROWS, look, glyphs))
     else:
         put(render.table_lines(by, found, limit or TABLE_ROWS, look))
-    if by is By.DAY and code == FOUND:
+    if by is By.day and code == FOUND:
         put(["", *render.chart_lines(found.days, look, glyphs)])
     say(freshness_lines(fresh, found.notes, look_at(sys.stderr)))
     return code
