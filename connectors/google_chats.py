@@ -61,6 +61,7 @@ class Chat:
     """One file's conversation as its last line leaves it."""
 
     path: Path
+    agent: str
     reading: Reading = field(default_factory=Reading)
     facts: dict[str, Any] = field(default_factory=dict)
     entries: dict[str, _Entry] = field(default_factory=dict)  # in the order of their first appearance
@@ -127,7 +128,7 @@ class Chat:
 
     # Messages.
 
-    def conversation(self, agent: str) -> Conversation:
+    def conversation(self) -> Conversation:
         made = Conversation(self.reading.skipped)
         nearest: dict[str | None, str | None] = {}  # uuid of the nearest message above that is kept
         for key, entry in self.entries.items():
@@ -135,13 +136,13 @@ class Chat:
             stamp = Stamp(entry.uuid, parent, timestamp(entry.record.get("timestamp")))
             kind = kind_name(entry.record.get("type"))
             maker = _MAKERS.get(kind)
-            kept = maker is not None and maker(self, made, entry, stamp, agent)
+            kept = maker is not None and maker(self, made, entry, stamp)
             if not kept:
                 made.skipped[f"message/empty {kind}" if maker else f"message/{kind}"] += 1
             nearest[key] = (entry.uuid or parent) if kept else parent
         return made
 
-    def _user(self, made: Conversation, entry: _Entry, stamp: Stamp, agent: str) -> bool:
+    def _user(self, made: Conversation, entry: _Entry, stamp: Stamp) -> bool:
         record = entry.record
         kept = False
         for response in responses_of(record.get("content")):
@@ -155,7 +156,7 @@ class Chat:
         made.add(_message(Role.USER, stamp, entry, is_meta=is_injected(text), is_compaction=compaction), blocks)
         return True
 
-    def _gemini(self, made: Conversation, entry: _Entry, stamp: Stamp, agent: str) -> bool:
+    def _gemini(self, made: Conversation, entry: _Entry, stamp: Stamp) -> bool:
         record = entry.record
         blocks: list[Block] = [t for raw in items(record.get("thoughts")) if (t := _thought(mapping(raw), stamp))]
         has_thoughts = bool(blocks)
@@ -168,7 +169,7 @@ class Chat:
                 made.skipped["part/repeated"] += 1
             elif block := part_block(raw, stamp, made.skipped):
                 blocks.append(block)
-        blocks += [self._call(call, stamp, agent, made.skipped) for call in calls]
+        blocks += [self._call(call, stamp, made.skipped) for call in calls]
         if not blocks:
             return False
         text = "".join(b.text for b in blocks if isinstance(b, Text))
@@ -183,15 +184,15 @@ class Chat:
         made.add(message, blocks)
         return True
 
-    def _call(self, call: dict[str, Any], stamp: Stamp, agent: str, skipped: Counter[str]) -> Block:
+    def _call(self, call: dict[str, Any], stamp: Stamp, skipped: Counter[str]) -> Block:
         facts = result_facts(call.get("result"), call.get("resultDisplay"), call.get("status"), skipped)
         if "result" in facts:
             facts["result_at"] = timestamp(call.get("timestamp"))
         if sub := string(call, "agentId"):
-            facts["agent_session"] = session_key(agent, sub, self.session_id)
+            facts["agent_session"] = session_key(self.agent, sub, self.session_id)
         return call_block(call, stamp, **facts)
 
-    def _notice(self, made: Conversation, entry: _Entry, stamp: Stamp, agent: str) -> bool:
+    def _notice(self, made: Conversation, entry: _Entry, stamp: Stamp) -> bool:
         parts = (part_block(raw, stamp, made.skipped) for raw in parts_of(entry.record.get("content")))
         blocks = [b for b in parts if b]
         if blocks:
@@ -200,7 +201,7 @@ class Chat:
         return bool(blocks)
 
 
-_MAKERS: Mapping[str, Callable[[Chat, Conversation, _Entry, Stamp, str], bool]] = {
+_MAKERS: Mapping[str, Callable[[Chat, Conversation, _Entry, Stamp], bool]] = {
     "user": Chat._user,
     "gemini": Chat._gemini,
     "qwen": Chat._gemini,
@@ -238,7 +239,7 @@ def read_chat(source: Source) -> Reading:
     failures: list[UnreadableSource] = []
     for path in (f.path for f in source.files if f.path.name not in (MARKER, REGISTRY)):
         try:
-            chat = _chat(path)
+            chat = _chat(path, source.agent)
         except UnreadableSource as error:
             failures.append(error)
             continue
@@ -256,8 +257,8 @@ def read_chat(source: Source) -> Reading:
     return reading
 
 
-def _chat(path: Path) -> Chat:
-    chat = Chat(path)
+def _chat(path: Path, agent: str) -> Chat:
+    chat = Chat(path, agent)
     if path.suffix == ".jsonl":
         for _, record in records(path, chat.reading):
             chat.take(record)
@@ -267,7 +268,7 @@ def _chat(path: Path) -> Chat:
             whole = json_object(path)  # one conversation written over several lines, as .json files are
         except UnreadableSource:
             return chat
-        chat = Chat(path)
+        chat = Chat(path, agent)
     else:
         whole = json_object(path)
     chat._set(whole)
@@ -275,7 +276,7 @@ def _chat(path: Path) -> Chat:
 
 
 def _add(chat: Chat, source: Source, reading: Reading) -> None:
-    conversation = chat.conversation(source.agent)
+    conversation = chat.conversation()
     if conversation.speaks():
         reading.transcripts.append(_transcript(chat, conversation.messages(), source, reading))
     own = chat.reading

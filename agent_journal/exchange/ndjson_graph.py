@@ -28,7 +28,7 @@ def graph_of(messages: Sequence[Mapping[str, Any]], sidechain: Set[str | None]) 
             {**_point(parent), "branches": [_point(branch) for branch in branches]}
             for parent, branches in sorted(forks, key=lambda fork: fork[0]["index"])
         ],
-        "active_path": _path(messages, first, sidechain),
+        "active_path": _path(first, sidechain),
     }
 
 
@@ -43,9 +43,7 @@ def _is_turn(message: Mapping[str, Any]) -> bool:
     return not ours.get("part") and not (results and len(results) == len(message["content"]))
 
 
-def _path(
-    messages: Sequence[Mapping[str, Any]], first: Mapping[str, Mapping[str, Any]], sidechain: Set[str | None]
-) -> list[str]:
+def _path(first: Mapping[str, Mapping[str, Any]], sidechain: Set[str | None]) -> list[str]:
     """From the last message back to the first. Agents link through records that are no messages: there the nearest
     earlier message of the conversation goes on."""
     main = [m for m in first.values() if m["uuid"] not in sidechain]
