@@ -19,7 +19,8 @@ from agent_journal.connectors.base import Connector, Reading, Source, home_kind,
 from agent_journal.errors import UnreadableSource
 from agent_journal.index.codec import path_value
 from agent_journal.index.document import Indexed
-from agent_journal.index.exclusion import is_private
+from agent_journal.index.exclusion import excluded, is_private
+from agent_journal.index.folders import Folders
 from agent_journal.index.forgotten import KIND as FORGOTTEN
 from agent_journal.index.guard import guarded
 from agent_journal.index.intake import Intake, Merged
@@ -92,6 +93,7 @@ class Sync:
         self.indexed = indexed(config)
         self.intake = Intake(store)
         self.merged = Merged()
+        self.folders = Folders(store)
         self.readings: dict[str, list[tuple[Source, str, Reading]]] = {}
         self.notes: list[str] = []
         self.committed = time.monotonic()
@@ -116,6 +118,7 @@ class Sync:
                 done = self._read_all(found.changed, started, budget_seconds)
                 if look and self.store.workspaces() != known:
                     done += self._read_all(self._nearby(found, connectors, look), started, budget_seconds)
+                done += self._read_all(self._placed_now(found, connectors), started, budget_seconds)
                 self._finish(len(found.changed), merge=budget_seconds is None)
         return self._report(found, connectors, done, time.monotonic() - started)
 
@@ -125,6 +128,22 @@ class Sync:
         found.roots |= again.roots
         found.changed += again.changed
         return again.changed
+
+    def _placed_now(self, found: Scan, connectors: Sequence[Connector]) -> Sequence[tuple[Connector, Source]]:
+        """Sources to read again: sessions that were read after them tell the folder their own only has a hash of."""
+        patterns = self.config.index.exclude
+        self.folders = Folders(self.store)
+        later = {
+            key
+            for key, folder in self.folders.told_later()
+            if not excluded(folder, patterns) and not excluded(key[2], patterns)
+        }
+        every = ((c, s) for c in connectors for s in found.found[c.agent].sources) if later else ()
+        again = [(c, s) for c, s in every if (s.agent, s.home, str(s.path)) in later]
+        for agent, readings in self.readings.items():  # what is read twice counts once
+            self.readings[agent] = [r for r in readings if (agent, r[0].home, str(r[0].path)) not in later]
+        found.changed += again
+        return again
 
     def follow(self, *, afresh: bool = False) -> None:
         """Let the word index catch up with the store, or make it anew; no source is looked at."""
@@ -252,15 +271,16 @@ class Sync:
 
     def _write_one(self, connector: Connector, source: Source, failure: str, reading: Reading) -> None:
         patterns = self.config.index.exclude
-        transcripts = [self._homed(t, source) for t in reading.transcripts if not is_private(t.session, patterns)]
-        excluded = len(reading.transcripts) - len(transcripts)
+        placed = (self._homed(t, source) for t in reading.transcripts)
+        transcripts = [t for t in placed if not is_private(t.session, patterns)]
+        kept_out = len(reading.transcripts) - len(transcripts)
         admitted, left_out = self.intake.admitted(str(source.path), transcripts)
         reading.skipped.update(left_out)
-        status = "read" if admitted else FORGOTTEN if transcripts else "excluded" if excluded else "empty"
+        status = "read" if admitted else FORGOTTEN if transcripts else "excluded" if kept_out else "empty"
         mark = ""
         if failure or any(line == 0 for line, _ in reading.bad_lines):
             mark = failure_mark(source)
-        elif excluded:
+        elif kept_out:
             mark = exclusion_mark(self.config)
         row = self._source_row(connector, source, mark, "failed" if failure else status, failure, reading)
         self.merged += self.intake.merge(row, str(source.path), admitted)
@@ -268,13 +288,15 @@ class Sync:
         self.readings.setdefault(connector.agent, []).append((source, failure, reading))
 
     def _homed(self, transcript: Transcript, source: Source) -> Transcript:
-        """Connectors read files; which machine a home belongs to is told by its path."""
-        path = self.config.homes.get(source.home)
-        if path is None:
-            return transcript
-        kind, host = home_kind(str(path))
-        origin = structs.replace(transcript.session.origin, type=kind, host=host, home=source.home)
-        return structs.replace(transcript, session=structs.replace(transcript.session, origin=origin))
+        """Connectors read files; which machine a home belongs to is told by its path, a folder by other sessions."""
+        session, path = transcript.session, self.config.homes.get(source.home)
+        if session.workspace is None and (folder := self.folders.called(session.workspace_encoded)):
+            session = structs.replace(session, workspace=folder)
+        if path is not None:
+            kind, host = home_kind(str(path))
+            origin = structs.replace(session.origin, type=kind, host=host, home=source.home)
+            session = structs.replace(session, origin=origin)
+        return transcript if session is transcript.session else structs.replace(transcript, session=session)
 
     def _source_row(
         self, connector: Connector, source: Source, mark: str, status: str, detail: str, reading: Reading

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 import aider_logs
+import cursor_cli_logs
+import gemini_logs
 import logs
 import pytest
-from journals import Home
+from journals import Home, facts
 
 from agent_journal.connectors.base import home_kind
 
@@ -115,3 +118,54 @@ def test_a_copy_in_another_home_is_neither_shown_for_this_one_nor_hides_it(two_h
     with two_homes.journal() as journal:
         listed = [[s.session.origin.home for s in journal.sessions(q).sessions] for q in asked[:4]]
     assert listed == [["local"], ["local"], ["laptop", "laptop"], ["laptop", "laptop"]]
+
+
+# Folders that an agent's own files only have a hash of.
+
+
+def workspaces(home: Home) -> dict[str, str | None]:
+    with home.journal() as journal:
+        return {session.agent: session.workspace for session, _, _ in facts(journal).values()}
+
+
+def hashed_chat(home: Home) -> None:
+    gemini_logs.Chat().user("why is the heron grey").write(home.path / ".gemini", gemini_logs.SHOP_HASH)
+
+
+def test_a_folder_known_by_its_hash_is_the_one_that_another_session_names(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    hashed_chat(home)
+    bucket = hashlib.md5(b"/home/ana").hexdigest()
+    cursor_cli_logs.Chat(tmp_path / ".cursor", bucket=bucket).say(cursor_cli_logs.prompt("a heron")).close()
+    home.claude(logs.user("u1", "hello", cwd=gemini_logs.SHOP))
+    report = home.reindex()
+    assert workspaces(home) == {"claude-code": "/home/ana/shop", "gemini": "/home/ana/shop", "cursor-cli": "/home/ana"}
+    assert [agent.read for agent in report.agents if agent.agent == "gemini"] == [1]
+    assert home.reindex().sources_read == 0
+    assert {m.session.session.agent for m in home.search("heron project:shop").matches} == {"gemini"}
+
+
+def test_a_folder_that_a_later_session_names_is_filled_in_and_stays(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    hashed_chat(home)
+    home.reindex()
+    assert workspaces(home) == {"gemini": None}
+    home.claude(logs.user("u1", "hello", cwd=gemini_logs.SHOP + "/src"))
+    home.reindex()
+    assert workspaces(home)["gemini"] == gemini_logs.SHOP
+    gemini_logs.Chat().user("why is the heron grey").gemini("It is.").write(
+        home.path / ".gemini", gemini_logs.SHOP_HASH
+    )
+    home.reindex()
+    assert workspaces(home)["gemini"] == gemini_logs.SHOP
+
+
+def test_a_chat_of_a_private_folder_is_kept_out_though_only_a_hash_names_it(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    home.claude(logs.user("u1", "hello", cwd=gemini_logs.SHOP))
+    home.reindex()
+    home.configure(f'[index]\nexclude = ["{gemini_logs.SHOP}"]\n')
+    hashed_chat(home)
+    home.reindex()
+    assert "gemini" not in workspaces(home)
+    assert home.reindex().sources_read == 0
