@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_journal.render.clean import clean_line, clean_span, clean_text
-from agent_journal.render.message import message_lines
+from agent_journal.render.message import call_gist, message_lines
 from agent_journal.render.progress import Progress, duration, progress_line
 from agent_journal.render.style import Look, sized
 from agent_journal.render.width import columns, cut, cut_start, flowed, wrap, wrap_spans
@@ -200,3 +200,20 @@ def test_one_endless_line_is_cut_too() -> None:
 
 def test_whole_message_names_its_arguments() -> None:
     assert drawn("1\n2\n3\n4\n5", whole=True) == ["[Bash]", "  command: ls", *(f"  | {n}" for n in range(1, 6))]
+
+
+@pytest.mark.parametrize(
+    ("agent", "arguments", "gist"),
+    [
+        ("Cursor", {"targetFile": "/home/ana/shop/auth.ts"}, "auth.ts"),
+        ("OpenCode", {"filePath": "/home/ana/shop/auth.ts", "offset": 3}, "auth.ts"),
+        ("Gemini", {"dir_path": "src/cart"}, "src/cart"),
+        ("Aider", {"hash": "1a2b3c4", "message": "feat: add retry"}, "feat: add retry"),
+        ("none", {"plan": []}, ""),
+    ],
+)
+def test_the_line_of_a_call_tells_what_it_is_about_in_the_words_of_every_agent(
+    agent: str, arguments: dict[str, object], gist: str
+) -> None:
+    told = call_gist(ToolCall("c1", "tool", arguments=arguments), "/home/ana/shop")
+    assert told == f"tool {gist}".rstrip(), agent

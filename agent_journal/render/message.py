@@ -19,8 +19,13 @@ GIST_CHARS = 400  # more than a line can show; keeps a megabyte of text from bei
 MARKED_CHARS = 4000
 ABOUT_COLUMNS = 60
 # The argument that says what a call is about, most telling first. Of paths the end tells most.
-PATHS = ("file_path", "path", "notebook_path")
-TELLING = ("command", "cmd", "pattern", "query", "url", *PATHS, "description", "prompt")
+PATHS = (
+    "file_path", "path", "notebook_path", "filePath", "targetFile", "target_file", "absolute_path", "dir_path",
+    "relativeWorkspacePath", "relative_workspace_path",
+)  # fmt: skip
+TELLING = (
+    "command", "cmd", "pattern", "query", "url", *PATHS, "description", "prompt", "message", "skill", "input",
+)  # fmt: skip
 _SUMMARY = re.compile(r"<summary>([^<]{1,400})</summary>")
 
 
