@@ -18,6 +18,11 @@ MARKER, REGISTRY = ".project_root", "projects.json"
 _HOMES = (".gemini", ".qwen")
 _SUFFIXES = (".json", ".jsonl")
 HASH = re.compile(r"[0-9a-f]{64}")
+_NAMED = re.compile(r"session-.+-([0-9a-f]{8})")  # when it began, and the beginning of its id
+_LEFT = {  # folders of a project that hold no conversation
+    "checkpoints": "copies of files as they were before edits",
+    "tool-outputs": "long outputs of tools, whose beginnings and ends are in the chats",
+}
 
 
 def find(root: Path, agent: str) -> Discovery:
@@ -72,6 +77,8 @@ def _project(folder: Path, agent: str, found: _Found, discovery: Discovery) -> N
     for entry in entries(folder, discovery):
         if entry.name.startswith("checkpoint") and entry.name.endswith(".json"):
             discovery.passed.append((Path(entry.path), "a saved copy of a chat"))
+        elif entry.name in _LEFT and entry.is_dir(follow_symlinks=False):
+            discovery.passed.append((Path(entry.path), _LEFT[entry.name]))
     for entry in entries(folder / CHATS, discovery):
         if entry.is_dir(follow_symlinks=False):
             for inner in entries(Path(entry.path), discovery):
@@ -95,15 +102,17 @@ def _file(entry: os.DirEntry[str], found: _Found, discovery: Discovery) -> None:
 
 
 class _Found:
-    """Copies of chats by name: a session that goes on in a newer version is copied from the folder named by a
-    hash to one named by a slug, and from .json to .jsonl beside it."""
+    """Copies of chats by the id in their names: a session that goes on in a newer version is copied from the folder
+    named by a hash to one named by a slug, and from .json to .jsonl beside it."""
 
     def __init__(self, discovery: Discovery) -> None:
         self._discovery = discovery
         self._copies: dict[tuple[str | None, str], list[FileStat]] = {}
 
     def add(self, stat: FileStat) -> None:
-        self._copies.setdefault((sub_agent_parent(stat.path), stat.path.stem), []).append(stat)
+        named = _NAMED.fullmatch(stat.path.stem)
+        name = named[1] if named else stat.path.stem
+        self._copies.setdefault((sub_agent_parent(stat.path), name), []).append(stat)
 
     def into(self, agent: str) -> None:
         for copies in self._copies.values():

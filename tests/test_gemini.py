@@ -337,6 +337,16 @@ def test_copies_of_a_session_are_one_source_and_the_newest_is_read(base: Path) -
     assert reading.skipped == {"another copy of the session": 2}
 
 
+def test_copies_of_a_session_that_began_at_different_times_are_one_source_too(base: Path) -> None:
+    """The time in a name is when that file was begun; the id is the session's."""
+    Chat(lastUpdated=iso(50)).user("one").gemini("two").write(base, name="session-2025-12-01T10-00-7c1d5a52")
+    Chat().user("one").write(base)
+    Chat("8d2e6b63-1111-4222-8333-444455556666").user("three").write(base)
+    sources = Gemini().discover(base).sources
+    assert [len(s.files) for s in sources] == [2, 1]
+    assert texts(Gemini().parse(sources[0])) == [("user", "one"), ("assistant", "two")]
+
+
 def test_half_written_copy_gives_way_to_a_whole_one(base: Path) -> None:
     old = Chat().user("one").write(base, suffix=".json")
     old.write_text("{")
@@ -406,10 +416,14 @@ def test_files_that_are_no_chats_are_named(base: Path) -> None:
     (path.parent / f"{path.name}.tmp-12").write_text("")
     (path.parent.parent / "checkpoint-try.json").write_text("[]")
     (base / "tmp" / "bin").mkdir()
+    (path.parents[1] / "checkpoints").mkdir()
+    (path.parents[1] / "tool-outputs").mkdir()
     discovery = Gemini().discover(base)
     assert [s.path for s in discovery.sources] == [path]
     assert discovery.passed == [
         (path.parent.parent / "checkpoint-try.json", "a saved copy of a chat"),
+        (path.parents[1] / "checkpoints", "copies of files as they were before edits"),
+        (path.parents[1] / "tool-outputs", "long outputs of tools, whose beginnings and ends are in the chats"),
         (path.parent / f"{path.name}.tmp-12", "not a session log"),
     ]
 
