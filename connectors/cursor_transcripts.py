@@ -15,7 +15,18 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from agent_journal.connectors.base import Reading, Source, file_time, mapping, readable, session_key, string
+from agent_journal.connectors.base import (
+    Discovery,
+    Reading,
+    Source,
+    entries,
+    file_time,
+    is_folder,
+    mapping,
+    readable,
+    session_key,
+    string,
+)
 from agent_journal.connectors.blocks import (
     Place,
     Stamp,
@@ -33,6 +44,7 @@ from agent_journal.session import Block, Message, Origin, Role, Session, Text, T
 
 REDACTED = "[REDACTED]"
 _MOST_FOLDERS = 5000  # to try for a workspace; 20,000 paths of 500 folders each took gigabytes
+_MOST_LISTED = 100  # folders whose names are compared with a name in which "/" and "-" are the same
 
 
 def read_transcript(source: Source) -> Reading:
@@ -51,7 +63,7 @@ def read_transcript(source: Source) -> Reading:
         id=f"agent-{name}" if parent else name,
         agent=source.agent,
         origin=Origin(path=readable(str(file.path)), home=source.home),
-        workspace=named_folder(messages, lambda folder: encoded_folder(folder) == encoded),
+        workspace=named_folder(messages, lambda folder: encoded_folder(folder) == encoded) or existing_folder(encoded),
         workspace_encoded=encoded,
         is_agent_session=parent is not None,
         parent_session_id=parent,
@@ -80,6 +92,29 @@ def named_folder(messages: Sequence[Message], fits: Callable[[str], bool]) -> st
             if len(tried) == _MOST_FOLDERS:
                 return None
     return None
+
+
+def existing_folder(encoded: str | None) -> str | None:
+    """The only folder on this machine of an encoded name; none where two could be meant, or it is gone."""
+    if not encoded:
+        return None
+    found: list[str] = []
+    waiting = [("/", encoded)]
+    for _ in range(_MOST_LISTED):
+        if not waiting or len(found) > 1:
+            break
+        above, rest = waiting.pop()
+        for entry in entries(Path(above), Discovery()):
+            name = encoded_folder(entry.name)
+            if rest != name and not rest.startswith(f"{name}-"):
+                continue
+            if not is_folder(Path(entry.path)):
+                continue
+            if rest == name:
+                found.append(readable(entry.path))
+            else:
+                waiting.append((entry.path, rest[len(name) + 1 :]))
+    return found[0] if len(found) == 1 and not waiting else None
 
 
 def _read_lines(path: Path, conversation: Conversation, reading: Reading) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cursor_cli_logs import SESSION, Chat, conversation, prompt, text, transcript_line, transcript_path
+from cursor_cli_logs import OTHER, SESSION, Chat, conversation, prompt, text, transcript_line, transcript_path
 from cursor_ide_logs import State, chat
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,10 +16,11 @@ from junk import RELAXED, assert_storable, junk, spoiled_lines
 from test_cursor_cli import KEYS
 
 from agent_journal.config import load
+from agent_journal.connectors import cursor_transcripts
 from agent_journal.connectors.base import Reading
 from agent_journal.connectors.cursor_cli import CursorCli
 from agent_journal.connectors.cursor_ide import CursorIde
-from agent_journal.connectors.cursor_transcripts import prompt_time
+from agent_journal.connectors.cursor_transcripts import encoded_folder, existing_folder, prompt_time
 from agent_journal.index.scan import Look, scan
 from agent_journal.index.store import Store
 from agent_journal.index.sync import Sync
@@ -195,6 +196,36 @@ def test_each_transcript_of_a_home_is_read_by_exactly_one_agent(tmp_path: Path) 
     assert by_editor.passed == []
     child = CursorIde().parse(by_editor.sources[1]).transcripts[0].session
     assert (child.key, child.parent_key) == (f"cursor-ide:{EDITOR}/agent-s2", f"cursor-ide:{EDITOR}")
+
+
+@pytest.mark.parametrize(
+    ("there", "expected"),
+    [
+        (["me_x/my.app"], "me_x/my.app"),
+        (["me/x/my-app", "me-x"], "me/x/my-app"),
+        (["me-x/my_app", "me/x/my.app"], None),
+        (["me-x/my/other"], None),
+        ([], None),
+    ],
+)
+def test_workspace_is_the_only_folder_that_is_called_so(tmp_path: Path, there: list[str], expected: str | None) -> None:
+    """A transcript that names no file: "/", ".", "_" and "-" are all the same in the name of its folder."""
+    for name in there:
+        (tmp_path / name).mkdir(parents=True)
+    encoded = encoded_folder(f"{tmp_path}/me-x-my-app")
+    path = tmp_path / ".cursor" / "projects" / encoded / "agent-transcripts" / f"{OTHER}.jsonl"
+    path.parent.mkdir(parents=True)
+    path.write_text(transcript_line("user", *text("<user_query>hello</user_query>")))
+    session = read(tmp_path / ".cursor").transcripts[0].session
+    assert (session.workspace, session.workspace_encoded) == (expected and str(tmp_path / expected), encoded)
+
+
+def test_a_name_that_fits_too_many_folders_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "shop" / "till").mkdir(parents=True)
+    name = encoded_folder(f"{tmp_path}/shop/till")
+    assert existing_folder(name) == f"{tmp_path}/shop/till"
+    monkeypatch.setattr(cursor_transcripts, "_MOST_LISTED", len(tmp_path.parts))
+    assert existing_folder(name) is None
 
 
 def test_session_in_a_database_and_a_transcript_is_stored_once(tmp_path: Path) -> None:
