@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
+from msgspec.structs import replace
+
 from agent_journal.connectors.base import count, items, mapping, string, timestamp
 from agent_journal.connectors.blocks import Stamp, attachment, json_text, kind_name, numbered, tool_call
 from agent_journal.connectors.jsonl import parsed
@@ -68,10 +70,17 @@ def _time(bubble: Mapping[str, Any]) -> datetime | None:
 
 
 def _thoughts(bubble: Mapping[str, Any], name: str | None, at: datetime | None) -> Iterator[Block]:
-    for raw in (bubble.get("thinking"), *items(bubble.get("allThinkingBlocks"))):
-        text = raw if isinstance(raw, str) else string(mapping(raw), "text", "thinking")
+    """Some versions write the thought, and once more among all of them."""
+    every = (bubble.get("thinking"), *items(bubble.get("allThinkingBlocks")))
+    texts = (raw if isinstance(raw, str) else string(mapping(raw), "text", "thinking") for raw in every)
+    for text in dict.fromkeys(texts):
         if text and text.strip():
             yield Thinking(text, uuid=name, at=at)
+
+
+def timed(message: Message, at: datetime) -> Message:
+    """A prompt that tells no time of its own."""
+    return replace(message, at=at, blocks=tuple(replace(block, at=at) for block in message.blocks))
 
 
 def _said(bubble: Mapping[str, Any], name: str | None, at: datetime | None) -> Iterator[Block]:

@@ -29,7 +29,7 @@ from agent_journal.connectors.base import (
     session_key,
     string,
 )
-from agent_journal.connectors.cursor_bubbles import message_of, model_of, moment
+from agent_journal.connectors.cursor_bubbles import message_of, model_of, moment, timed
 from agent_journal.connectors.cursor_ide import AGENT, DATABASE, WORKSPACES
 from agent_journal.connectors.jsonl import MAX_LINE_BYTES, decoded, parsed, sidecar, too_long
 from agent_journal.errors import UnreadableSource
@@ -213,6 +213,20 @@ def _below(transcript: Transcript, parent: str | None) -> Transcript:
 
 # One chat.
 
+
+def _with_times(messages: Iterator[Message]) -> Iterator[Message]:
+    """Versions that wrote no time of a prompt wrote that of its answer, which was begun at once."""
+    waiting: Message | None = None
+    for message in messages:
+        if waiting is not None:
+            yield timed(waiting, message.at) if message.at and message.role is Role.ASSISTANT else waiting
+        waiting = message if message.role is Role.USER and message.at is None else None
+        if waiting is None:
+            yield message
+    if waiting is not None:
+        yield waiting
+
+
 _TOOL = 15  # the capability whose bubbles are tool calls
 
 
@@ -233,7 +247,7 @@ class _Composer:
         if self.fields.get("isDraft") is True:
             skipped["draft"] += 1
             return []
-        messages = tuple(self._messages())
+        messages = tuple(_with_times(self._messages()))
         if not messages:
             skipped["blank session"] += 1
             return []

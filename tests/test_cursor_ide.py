@@ -193,6 +193,22 @@ def test_times_come_in_three_spellings_and_relative_ones_are_passed(tmp_path: Pa
     assert [m.at for m in read(tmp_path).transcripts[0].messages] == [CREATED_AT, later, later, None]
 
 
+def test_a_prompt_without_a_time_has_that_of_its_answer(tmp_path: Path) -> None:
+    epoch = 1786948300000
+    State(tmp_path).composer(
+        bubble("a", 1, "first", createdAt=epoch),
+        bubble("b", 1, "no time, and no answer with one"),
+        bubble("c", 2, "answer"),
+        bubble("d", 1, "no time"),
+        bubble("e", 2, "answer", createdAt=epoch + 1000),
+        bubble("f", 1, "not answered yet"),
+    ).close()
+    at = [datetime.fromtimestamp(epoch / 1000 + seconds, UTC) for seconds in (0, 1)]
+    messages = read(tmp_path).transcripts[0].messages
+    assert [m.at for m in messages] == [at[0], None, None, at[1], at[1], None]
+    assert messages[3].blocks[0].at == at[1]
+
+
 def test_tool_states_tell_success_and_errors_what_the_user_saw(tmp_path: Path) -> None:
     error = json.dumps({"clientVisibleErrorMessage": "File not found"})
     State(tmp_path).composer(
@@ -215,10 +231,17 @@ def test_tool_states_tell_success_and_errors_what_the_user_saw(tmp_path: Path) -
 
 def test_models_images_and_thoughts_of_a_bubble(tmp_path: Path) -> None:
     thoughts = [{"thinking": "First."}, {"text": "Second."}]
+    shown = {"text": "First."}  # once more beside them
     State(tmp_path).composer(
         bubble("a", 1, "look", images=[{"path": "/tmp/a.png", "data": "AAAA"}]),
         bubble(
-            "b", 2, "Yes.", allThinkingBlocks=thoughts, modelInfo={"modelName": "gpt-5"}, tokenCount={"inputTokens": 0}
+            "b",
+            2,
+            "Yes.",
+            thinking=shown,
+            allThinkingBlocks=thoughts,
+            modelInfo={"modelName": "gpt-5"},
+            tokenCount={"inputTokens": 0},
         ),
         bubble("c", 9, "unknown type"),
         modelConfig={"modelName": "default"},
