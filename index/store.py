@@ -21,7 +21,7 @@ from agent_journal.index import codec, naming, schema
 from agent_journal.index.codec import path_text
 from agent_journal.index.exclusion import is_private
 from agent_journal.index.guard import damaged, guarded
-from agent_journal.session import Derived, Message, Session, StoredMessage, StoredSession, project_name
+from agent_journal.session import LOCAL, Derived, Message, Session, StoredMessage, StoredSession, project_name
 from agent_journal.workplace import private_folder
 
 DATABASE = "journal.db"
@@ -234,7 +234,11 @@ class Store:
 
     def workspaces(self) -> list[Path]:
         """Folders that sessions of the local home ran in and that are still there."""
-        found = self.rows("SELECT DISTINCT workspace FROM session WHERE workspace IS NOT NULL")
+        found = self.rows(
+            "SELECT DISTINCT session.workspace FROM session JOIN source ON source.id = session.source "
+            "WHERE session.workspace IS NOT NULL AND source.home = ?",
+            (LOCAL,),
+        )
         paths = (Path(path_text(row[0])) for row in found)
         return sorted(path for path in paths if path.is_absolute() and _is_folder(path))
 

@@ -12,7 +12,9 @@ import logs
 import pytest
 from journals import Home, facts
 
-from agent_journal.connectors.base import home_kind
+from agent_journal.connectors.base import Source, home_kind
+from agent_journal.index.sync import Sync
+from agent_journal.session import Transcript
 
 
 @pytest.mark.parametrize(
@@ -106,6 +108,30 @@ def test_projects_that_sessions_name_are_looked_through_in_the_same_run(tmp_path
     home.claude(logs.user("u1", "hello", cwd=str(project)))
     home.reindex()
     assert [m.session.session.agent for m in home.search("heron").matches] == ["aider"]
+
+
+def test_files_among_the_projects_of_another_home_are_read_for_that_home_only(two_homes: Home, tmp_path: Path) -> None:
+    file = tmp_path / "there" / "src" / "shop" / aider_logs.HISTORY
+    file.parent.mkdir(parents=True)
+    file.write_text("\n# aider chat started at 2026-03-02 09:15:00\n\n#### why is the heron grey  \n\nIt is a bird.\n")
+    two_homes.reindex()
+    two_homes.reindex()
+    with two_homes.journal() as journal:
+        found = [session.origin.home for session, _, _ in facts(journal).values() if session.agent == "aider"]
+    assert found == ["laptop"]
+
+
+def test_sessions_of_windows_seen_from_wsl_say_whose_they_are(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    home.configure('[homes]\nwork = "/mnt/c/Users/ana"\n')
+    home.claude(logs.user("u1", "hello"))
+    home.reindex()
+    with home.journal() as journal:
+        (session, _, _) = next(iter(facts(journal).values()))
+        sync = Sync(journal.store, journal.config)
+        source = Source(session.agent, Path("/mnt/c/Users/ana/.claude/x.jsonl"), (), home="work")
+        origin = sync._homed(Transcript(session, ()), source).session.origin
+    assert (origin.type, origin.host, origin.home) == ("windows", None, "work")
 
 
 def test_a_copy_in_another_home_is_neither_shown_for_this_one_nor_hides_it(two_homes: Home, tmp_path: Path) -> None:
