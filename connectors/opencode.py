@@ -75,7 +75,8 @@ class OpenCode:
             own, kind = stat_of(path), EXPORT
             files = (own,) if own else ()
         if files:
-            discovery.sources.append(Source(self.agent, path, files, kind))
+            # A database has all that was in files before it, and what was taken back since.
+            discovery.sources.append(Source(self.agent, path, files, kind, read_last=kind != DATABASE))
 
     def parse(self, source: Source) -> Reading:
         from agent_journal.connectors.opencode_stores import read

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from journals import Home
 from junk import RELAXED, junk, spoiled
 from opencode_logs import (
     CHILD,
@@ -330,6 +331,18 @@ def test_a_home_has_databases_of_all_channels_and_the_files_before_them(tmp_path
     assert names == [("opencode-dev.db", "database"), ("opencode.db", "database"), (f"{OTHER}.json", "tree")]
     found = [t.session.key for s in sources for t in OpenCode().parse(s).transcripts]
     assert found == [f"opencode:{SESSION}", f"opencode:{SESSION}/agent-{CHILD}", f"opencode:{OTHER}"]
+
+
+def test_files_left_behind_add_nothing_to_a_session_of_the_database(tmp_path: Path) -> None:
+    """They are the newer ones where the agent touched them last; what was taken back since is only in them."""
+    (root,) = OpenCode().roots({}, tmp_path)
+    database(root, (info(), [user(0, "Fix the CI")]))
+    tree(root, info(), [user(0, "Fix the CI"), user(1, "taken back")])
+    home = Home(tmp_path)
+    home.reindex()
+    assert {key: [m.text for _, _, m, _ in rows] for key, rows in home.stored().items()} == {
+        f"opencode:{SESSION}": ["Fix the CI"]
+    }
 
 
 def test_kilo_has_the_same_store_under_its_own_name(tmp_path: Path) -> None:
