@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -12,6 +13,9 @@ from agent_journal.session import Resume, Session
 AGENT = "aider"
 HISTORY = ".aider.chat.history.md"
 INPUTS = ".aider.input.history"  # what was typed, with the time of each prompt
+SETTINGS = ".aider.conf.yml"
+_SETTINGS_BYTES = 2**16
+_FILE = re.compile(r"""^chat-history-file:[ \t]+(["']?)([^"'\n#]+?)\1[ \t\r]*(?:#.*)?$""", re.MULTILINE)
 
 
 class Aider:
@@ -24,7 +28,8 @@ class Aider:
     in_projects: tuple[str, ...] = (HISTORY,)
 
     def roots(self, environ: Mapping[str, str], home: Path) -> list[Path]:
-        given = given_folder(environ, "AIDER_CHAT_HISTORY_FILE", home)
+        """A relative name of the history is one for every project; only an absolute one is a place."""
+        given = given_folder(environ, "AIDER_CHAT_HISTORY_FILE", home) or _configured(home)
         return [*projects.places(home), *([given] if given and given.is_absolute() else [])]
 
     def discover(self, root: Path) -> Discovery:
@@ -46,6 +51,18 @@ class Aider:
     def resume(self, session: Session) -> Resume | None:
         """Aider restores the whole file: no run of it can be chosen."""
         return Resume(("aider", "--restore-chat-history"), session.workspace)
+
+
+def _configured(home: Path) -> Path | None:
+    """As the settings in the home say, which hold a name a line."""
+    if stat_of(home / SETTINGS) is None:  # a pipe would be waited for
+        return None
+    try:
+        with (home / SETTINGS).open("rb") as file:
+            found = _FILE.search(file.read(_SETTINGS_BYTES).decode("utf-8", "replace"))
+    except (OSError, ValueError):
+        return None
+    return given_folder({"file": found[2]}, "file", home) if found else None
 
 
 def _add(path: Path, discovery: Discovery) -> None:

@@ -280,6 +280,23 @@ def test_projects_are_found_below_the_usual_places_and_nothing_behind_links_or_c
     assert found == [*shops, deep]
 
 
+@pytest.mark.parametrize(
+    ("setting", "place"),
+    [
+        ("chat-history-file: ~/logs/aider.md", "logs/aider.md"),
+        ("model: x\nchat-history-file:   '/srv/aider.md'  # all of them\n", "/srv/aider.md"),
+        ('chat-history-file: "~/logs/aider.md"\r\n', "logs/aider.md"),
+        ("chat-history-file: logs/aider.md", None),
+        ("# chat-history-file: /srv/aider.md", None),
+    ],
+)
+def test_one_history_of_all_projects_is_where_settings_say(tmp_path: Path, setting: str, place: str | None) -> None:
+    (tmp_path / ".aider.conf.yml").write_text(setting)
+    usual = projects.places(tmp_path)
+    assert Aider().roots({}, tmp_path) == [*usual, *([tmp_path / place] if place else [])]
+    assert Aider().roots({"AIDER_CHAT_HISTORY_FILE": "/tmp/x.md"}, tmp_path) == [*usual, Path("/tmp/x.md")]
+
+
 def test_a_walk_that_takes_too_long_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home(tmp_path)
     monkeypatch.setattr(projects, "SECONDS", -1.0)
