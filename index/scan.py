@@ -122,7 +122,7 @@ def _local_roots(connector: Connector, look: Look, projects: Sequence[Path], dis
     folders = [Path(root) for root in storage.roots]
     roots: list[Path] = []
     if storage.discovers(connector.config_key):
-        roots += connector.roots(look.environ, look.home)
+        roots += map(_absolute, connector.roots(look.environ, look.home))
         roots += folders if connector.in_projects else []
         # A session names its folder; nothing below it is looked through, for a log may name any folder.
         roots += [p for folder in projects for name in connector.in_projects if (p := folder / name).exists()]
@@ -132,10 +132,18 @@ def _local_roots(connector: Connector, look: Look, projects: Sequence[Path], dis
     return _outermost(list({_real(root): root for root in reversed(roots)}.values())[::-1], connector)
 
 
+def _absolute(root: Path) -> Path:
+    """CODEX_HOME=here is meant from where aj was called: from elsewhere the same files would be others."""
+    try:
+        return root.absolute()
+    except OSError:  # called from a folder that is gone
+        return root
+
+
 def _real(root: Path) -> str:
     try:
         return os.path.realpath(root)
-    except OSError:  # a link that may be seen and not read, as some below /proc
+    except (OSError, ValueError):  # a link that may be seen and not read, as some below /proc; a NUL
         return str(root)
 
 

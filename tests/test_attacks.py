@@ -11,6 +11,7 @@ import sys
 import time
 from pathlib import Path
 
+import codex_logs
 import logs
 import opencode_logs
 import pytest
@@ -230,3 +231,24 @@ def test_a_time_in_the_journal_that_no_calendar_has_is_none(home: Home) -> None:
     db.close()
     ran = home.aj("doctor")
     assert (ran.returncode, "unexpected" in ran.stderr) == (0, False)
+
+
+def test_a_setting_of_an_agent_that_names_no_path_costs_no_session(home: Home) -> None:
+    settings = home.path / ".qwen" / "settings.json"
+    settings.parent.mkdir()
+    settings.write_text(json.dumps({"advanced": {"runtimeOutputDir": "/srv/qwen\0"}}))
+    home.reindex()
+    assert home.search("heron").total.messages == 1
+    assert home.aj("doctor").returncode == 0
+
+
+def test_a_folder_named_from_where_aj_was_called_is_the_same_from_elsewhere(home: Home, tmp_path: Path) -> None:
+    codex_logs.home(home.path / "here")
+    called = Home(home.path, {"CODEX_HOME": "here/.codex"})
+    for folder in (home.path, tmp_path):
+        assert called.aj("reindex", cwd=folder).returncode == 0
+    with home.journal() as journal:
+        _, sessions = journal.store.newest_sessions(100)
+        found = [s for s in sessions if s.session.agent == "codex"]
+        assert found
+        assert [s.gone for s in found] == [False] * len(found)
