@@ -74,8 +74,9 @@ class _State:
         """Keys from the first up to the one behind the last, with their JSON: a range, because tables are long."""
         if table not in self.tables:
             return
-        kept = "CASE WHEN length(value) <= ? THEN value END"
-        query = f"SELECT key, {kept}, length(value) FROM {table} WHERE key >= ? AND key < ? ORDER BY key"
+        size = database.length("value")
+        kept = f"CASE WHEN {size} <= ? THEN value END"
+        query = f"SELECT key, {kept}, {size} FROM {table} WHERE key >= ? AND key < ? ORDER BY key"
         for key, value, length in self.db.execute(query, (MAX_LINE_BYTES, first, behind)):
             if length is None:
                 self.reading.skipped["deleted"] += 1

@@ -182,13 +182,15 @@ class _Blobs:
                 yield name, message
 
     def _rows(self) -> Iterator[tuple[str, bytes]]:
-        query = f"SELECT {self.key}, {self.value} FROM blobs WHERE length({self.value}) <= ? ORDER BY rowid"
+        length = database.length(self.value)
+        query = f"SELECT {self.key}, {self.value} FROM blobs WHERE {length} <= ? ORDER BY rowid"
         for name, data in self.db.execute(query, (MAX_LINE_BYTES,)):
             if name in self.ids:
                 yield name, _bytes(data)
 
     def _data(self, name: str) -> bytes:
-        query = f"SELECT {self.value} FROM blobs WHERE {self.key} = ? AND length({self.value}) <= ?"
+        length = database.length(self.value)
+        query = f"SELECT {self.value} FROM blobs WHERE {self.key} = ? AND {length} <= ?"
         row = self.db.execute(query, (name, MAX_LINE_BYTES)).fetchone()
         if row is None:
             self.reading.bad_line(0, f"blob {name[:12]}: {too_long()}, or deleted")

@@ -103,6 +103,12 @@ def columns(db: sqlite3.Connection, table: str) -> frozenset[str]:
     return frozenset(str(row[1]) for row in db.execute("SELECT * FROM pragma_table_info(?)", (table,)).fetchall())
 
 
+def length(column: str) -> str:
+    """SQL for how many bytes a value takes: of a text, SQLite's own length counts characters, and those up to a NUL.
+    Of bytes alone it is told without reading them."""
+    return f"CASE typeof({column}) WHEN 'text' THEN length(CAST({column} AS BLOB)) ELSE length({column}) END"
+
+
 def rows(
     db: sqlite3.Connection, table: str, wanted: tuple[str, ...], rest: str = "", *values: Any
 ) -> Iterator[dict[str, Any]]:
@@ -111,8 +117,7 @@ def rows(
     held = columns(db, table)
     chosen = [name for name in wanted if name in held]
     if chosen:
-        # In bytes: a text of accented letters takes several times as much memory as it has characters.
-        kept = f'CASE WHEN length(CAST("{{0}}" AS BLOB)) <= {MAX_VALUE_KEPT} THEN "{{0}}" END'
-        names = ", ".join(kept.format(name) for name in chosen)
+        kept = 'CASE WHEN {0} <= {1} THEN "{2}" END'
+        names = ", ".join(kept.format(length(f'"{name}"'), MAX_VALUE_KEPT, name) for name in chosen)
         for row in db.execute(f'SELECT {names} FROM "{table}" {rest}', values):
             yield dict(zip(chosen, row, strict=True))

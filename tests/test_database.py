@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
+import cursor_cli_logs
+import cursor_ide_logs
 import pytest
 
-from agent_journal.connectors import database
+from agent_journal.connectors import cursor_states, cursor_stores, database
 from agent_journal.errors import UnreadableSource
 
 
@@ -75,3 +78,29 @@ def test_a_writer_that_holds_the_database_is_not_waited_for(
     agent.execute(lock)
     agent.execute("INSERT INTO said VALUES ('not yet')")
     assert read(tmp_path / "store.db") == 10
+
+
+HIDDEN = "\0" + json.dumps({"role": "user", "content": "x" * 5000, "type": 1, "text": "x" * 5000})
+
+
+def test_a_text_of_cursors_that_hides_its_length_behind_a_nul_is_too_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (cursor_states, cursor_stores):
+        monkeypatch.setattr(module, "MAX_LINE_BYTES", 4000)
+    chat = cursor_cli_logs.Chat(tmp_path / ".cursor").say(cursor_cli_logs.prompt("why?"))
+    chat.db.execute("UPDATE blobs SET data = ? WHERE CAST(data AS TEXT) LIKE '{%'", (HIDDEN,))
+    chat.close()
+    state = cursor_ide_logs.State(tmp_path / "User")
+    state.composer(cursor_ide_logs.bubble("b1", 1, "why?")).put("bubbleId:" + cursor_ide_logs.COMPOSER + ":b1", HIDDEN)
+    state.close()
+    for reading in (cursor_cli_logs.read(tmp_path / ".cursor"), cursor_ide_logs.read(tmp_path / "User")):
+        assert (reading.transcripts, ["longer than" in reason for _, reason in reading.bad_lines]) == ([], [True])
+
+
+def test_a_value_that_hides_its_length_behind_a_nul_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database, "MAX_VALUE_KEPT", 4000)
+    with sqlite3.connect(":memory:") as db:
+        db.execute("CREATE TABLE said (text)")
+        db.executemany("INSERT INTO said VALUES (?)", [(HIDDEN,), (b"x" * 4001,), (b"x" * 4000,), (7,)])
+        assert [row["text"] for row in database.rows(db, "said", ("text",))] == [None, None, b"x" * 4000, 7]
