@@ -248,9 +248,9 @@ class Intake:
     def _take_over(self, session: int, facts: Session, seq: int) -> None:
         """Prompts that were known only from the history and stand in a transcript now: shown once, there."""
         found = self.db.execute(
-            "SELECT DISTINCT s.key FROM message n JOIN message m ON m.prompt = n.prompt "
-            "JOIN session s ON s.id = m.session "
-            "WHERE n.session = ? AND n.changed_seq = ? AND s.second_hand AND s.id != ? AND s.workspace IS ?",
+            "SELECT DISTINCT s.key FROM message m JOIN session s ON s.id = m.session "
+            "WHERE m.prompt IN (SELECT prompt FROM message WHERE session = ? AND changed_seq = ?) "
+            "AND s.second_hand AND s.id != ? AND s.workspace IS ?",
             (session, seq, session, facts.workspace),
         ).fetchall()
         for (key,) in found:

@@ -217,8 +217,9 @@ class LexicalWriter:
         self.at_hand = at_hand
         with _writing(self.lexical.folder), self.store.snapshot():  # one look: a lock for each message takes as long
             self._forget(self._tombstones(seq))
+            written: set[int] = set()  # copies of one message, which may be all there is: their document has them all
             for batch in self._changed(seq):
-                self._write(batch)
+                written |= self._write([number for number in batch if number not in written])
         self.fed = seq
 
     def commit(self) -> None:
@@ -247,25 +248,23 @@ class LexicalWriter:
         for start in range(0, len(ids), BATCH):
             yield ids[start : start + BATCH]
 
-    def _write(self, batch: Sequence[int]) -> None:
+    def _write(self, batch: Sequence[int]) -> set[int]:
+        """Returns the messages that stand in a document with others."""
         groups = self.store.copies(batch)
         if len(self.sessions) > 2000:
             self.sessions.clear()
-        distinct = {copies[0].message: copies for copies in groups.values()}
+        if any(number not in groups for number in batch):
+            raise self.store.lacking("a message's session")
+        distinct = {groups[number][0].message: groups[number] for number in batch}
         self._forget([c.message for c in chain(*distinct.values()) if c.message <= self.highest])
-        written: set[int] = set()
-        for number in batch:
-            copies = groups.get(number)
-            if copies is None:
-                raise self.store.lacking("a message's session")
-            copies = [copy for copy in copies if not self._is_private(copy.session)]
-            if not copies:
-                continue
-            first = copies[0].message
-            if first not in written:
-                written.add(first)
+        for every in distinct.values():
+            copies = [copy for copy in every if not self._is_private(copy.session)]
+            if copies:
+                first = copies[0].message
                 self.writer.add_document(self._document(first, copies))
-        self.highest = max(self.highest, *batch, *written)
+                self.highest = max(self.highest, first)
+        self.highest = max(self.highest, *batch, 0)
+        return {copy.message for copies in distinct.values() if len(copies) > 1 for copy in copies}
 
     def _forget(self, messages: Sequence[int]) -> None:
         """By query: delete_documents_by_term takes a number for signed, and finds nothing in an unsigned field."""

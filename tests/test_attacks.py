@@ -154,6 +154,17 @@ def test_the_same_message_in_many_files_costs_no_more_than_many_messages(home: H
     assert (len(match.also_in) >= 599, time.process_time() - started < 30) == (True, True)
 
 
+def test_the_same_message_many_times_in_one_file_costs_no_more_than_many_messages(home: Home) -> None:
+    line = {"role": "user", "content": [{"type": "input_text", "text": "an egret"}], "type": "message"}
+    record = {"timestamp": "2026-05-04T07:00:01.020Z", "type": "response_item", "payload": line}
+    log = home.path / ".codex" / "sessions" / "rollout-2026-05-04T07-00-00-0196aaaa-0000-7000-8000-000000000001.jsonl"
+    log.parent.mkdir(parents=True)
+    log.write_text((json.dumps(record) + "\n") * 15_000)
+    started = time.process_time()
+    home.reindex()
+    assert (home.search("egret").total.messages, time.process_time() - started < 15) == (1, True)
+
+
 @pytest.mark.parametrize("stream", [">&-", "2>&-"])
 def test_a_closed_stream_is_no_error(home: Home, stream: str) -> None:
     home.reindex()
