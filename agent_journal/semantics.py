@@ -119,7 +119,8 @@ def embed(
         report = Embedding(meaning, store, embedder).run(shown, budget_seconds)
         if meaning.state.complete and not loaded.why:
             _forget_others(store, folder_of(store, embedder.mark, precision))
-    return report, embedder.name, loaded.why
+    refused = f"{embedder.name} cannot embed {report.refused:,} of the texts: found by words alone"
+    return report, embedder.name, loaded.why or (refused if report.refused else "")
 
 
 def _is_done(store: Store, config: Config, folders: Sequence[Path], check: bool) -> bool:

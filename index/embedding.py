@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from agent_journal.errors import BadModel
 from agent_journal.index.chunks import chunks, digest_of
 from agent_journal.index.document import asked, capped, said, titled
 from agent_journal.index.embed import Embedder
@@ -35,6 +36,8 @@ ORPHAN_SHARE, LEAST_ORPHANS = 0.25, 1000  # vectors that nothing stands for any 
 
 # SQLite gives the number of a removed message to a later one.
 GONE = "SELECT message FROM tombstone WHERE seq > ? AND message NOT IN (SELECT id FROM message)"
+
+PROBE = "probe"  # a text that any model can embed
 
 Progress = Callable[[int, int], None]  # messages done, of how many
 _SPEAKERS = {Role.USER, Role.ASSISTANT}
@@ -87,7 +90,7 @@ class Embedding:
         self.options = meaning.options
         self.known = _Known(meaning.vectors.digests)
         self.placed: list[NDArray[Any]] = []
-        self.embedded = 0
+        self.embedded = self.refused = 0
         self._session: StoredSession | None = None
 
     def run(self, progress: Progress | None = None, budget_seconds: float | None = None) -> EmbeddingReport:
@@ -114,7 +117,8 @@ class Embedding:
             self._keep(seq if complete else state.reached, complete)
         if complete:
             self._compact()
-        return EmbeddingReport(done, self.embedded, len(pending) - done, time.monotonic() - started)
+        seconds = time.monotonic() - started
+        return EmbeddingReport(done, self.embedded, len(pending) - done, seconds, self.refused)
 
     def _pending(self) -> NDArray[Any]:
         """(message, session, seq) of what has no place yet or another one, newest sessions first."""
@@ -139,7 +143,7 @@ class Embedding:
         wanted = {digest_of(text): text for _, texts in found for text in texts}
         new = [digest for digest in wanted if digest not in self.known]
         if new:
-            vectors = self.embedder.embed([wanted[digest] for digest in new])
+            vectors = self._vectors([wanted[digest] for digest in new])
             first = self.meaning.vectors.append(np.array(new, np.uint64), vectors)
             self.known.add(new, first)
             self.embedded += len(new)
@@ -149,6 +153,22 @@ class Embedding:
             for row in ([self.known[digest_of(text)] for text in texts] or [NOTHING])
         ]
         self.placed.append(np.array(rows, PLACE))
+
+    def _vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Zeros for a text that the model cannot embed: tokenizers stumble over some, and half precision overflows.
+        It must not cost the texts behind it theirs, in this run and every later one."""
+        try:
+            return self.embedder.embed(texts)
+        except BadModel:
+            self.embedder.embed([PROBE])  # raises where it is not the texts' fault
+        return np.concatenate([self._alone(text) for text in texts])
+
+    def _alone(self, text: str) -> NDArray[np.float32]:
+        try:
+            return self.embedder.embed([text])
+        except BadModel:
+            self.refused += 1
+            return np.zeros((1, self.embedder.dimensions), np.float32)
 
     def _read(self, batch: NDArray[Any]) -> Iterator[tuple[Any, list[str]]]:
         """(place, what to embed of it), as of one moment: another process may be taking in sessions meanwhile."""

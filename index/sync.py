@@ -59,6 +59,7 @@ class EmbeddingReport(Struct, frozen=True):
     texts: int = 0  # that were embedded for it; equal ones once
     left: int = 0  # messages
     seconds: float = 0.0
+    refused: int = 0  # texts that the model cannot embed
 
 
 class SyncReport(Struct, frozen=True):

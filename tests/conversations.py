@@ -96,8 +96,10 @@ def talk(home: Home, name: str, *texts: str, **fields: str) -> Path:
     return home.claude(*records, name=name)
 
 
-def add_tiny(home: Home, name: str = "tiny", seed: int = 1) -> model.Model:
+def add_tiny(home: Home, name: str = "tiny", seed: int = 1, spoilt: str = "") -> model.Model:
     folder = tiny_model.write(home.path / "models" / name, seed=seed)
+    if spoilt:
+        tiny_model.spoil(folder, spoilt)
     return model.add(folder, home.path / ".agent-journal" / "models", check=lambda m: OnnxEmbedder(m, 1).dimensions)
 
 

@@ -71,6 +71,19 @@ def test_growth_embeds_only_what_is_new(tiny: Home) -> None:
     assert all(np.array_equal(after[digest], vector) for digest, vector in before.items())
 
 
+def test_a_text_that_the_model_cannot_embed_costs_no_other_text_its_vector(home: Home) -> None:
+    add_tiny(home, "spoilt", spoilt="lentil")
+    home.configure('[index.vector]\nmodel = "spoilt"')
+    spoilt = Home(home.path, home.variables, vectors=True)
+    talk(spoilt, "one", "the parser drops nested quotes", "rename the module", "lentil soup recipe")
+    report = spoilt.reindex()
+    assert (done(report), report.embedding.refused) == ((3, 3, 0), 1)
+    assert report.notes == ("spoilt cannot embed 1 of the texts: found by words alone",)
+    assert sorted(bool(vector.any()) for vector in vectors_of(spoilt).values()) == [False, True, True]
+    assert done(spoilt.reindex()) == (0, 0, 0)
+    assert spoilt.search("lentil", mode="hybrid").total.messages == 1
+
+
 def test_a_second_reindex_embeds_nothing_and_touches_no_file(tiny: Home) -> None:
     talk(tiny, "one", "the parser drops nested quotes")
     tiny.reindex()
@@ -154,7 +167,13 @@ def test_a_budget_is_said_with_what_is_left(home: Home) -> None:
     ran = aj("reindex", "--budget", "0s")
     assert (ran.code, "8 messages left to embed: aj reindex" in ran.out) == (0, True)
     ran = aj("reindex", "--budget", "1h", "--json")
-    assert ran.object["embedding"] | {"seconds": 0} == {"messages": 8, "texts": 10, "left": 0, "seconds": 0}
+    assert ran.object["embedding"] | {"seconds": 0} == {
+        "messages": 8,
+        "texts": 10,
+        "left": 0,
+        "seconds": 0,
+        "refused": 0,
+    }
 
 
 @pytest.mark.parametrize(

@@ -64,3 +64,13 @@ def write(
     tokenizer(words).save(str(folder / "tokenizer.json"))
     (folder / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": 32}))
     return folder
+
+
+def spoil(folder: Path, word: str) -> None:
+    """No text with this word has a vector any more, as where half precision overflows."""
+    made = onnx.load(folder / "model.onnx")
+    (table,) = (one for one in made.graph.initializer if one.name == "table")
+    rows = numpy_helper.to_array(table).copy()
+    rows[WORDS.index(word) + 2] = np.nan
+    table.CopyFrom(numpy_helper.from_array(rows, "table"))
+    (folder / "model.onnx").write_bytes(made.SerializeToString())
