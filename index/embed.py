@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 LONGEST_INPUT = 512  # tokens; the memory of attention grows with the square, 8,192 tokens would take gigabytes
 CHARS_A_TOKEN = 32  # hardly any token is longer: 1 MB need not be tokenized (0.5 s) to keep its beginning
+LONGEST_RUN = 60.0  # seconds, for one text: even models of a gigabyte take a few; a graph may go round in circles
 LONGEST_WORD = 64
 LETTERS_A_PIECE = 3.5  # of a word that a tokenizer knows; scripts without spaces have about one
 UNKNOWN = {"[UNK]", "<unk>"}  # the piece in place of what is in no vocabulary
@@ -104,6 +105,7 @@ class OnnxEmbedder:
         finally:
             loading.join()
         self._session, self._errors = loading.session()
+        self._options = loading.run_options
         self._special = self._tokenizer.num_special_tokens_to_add(False)
         if self._tokens <= self._special:
             raise BadModel(f"{self._file} would read {self._tokens} tokens, of which {self._special} are no text")
@@ -166,7 +168,7 @@ class OnnxEmbedder:
 
     def _run(self, ids: list[int]) -> NDArray[np.float32]:
         try:
-            (output,) = self._session.run([self._output], self._feed(ids))
+            output = self._output_of(ids)
         except self._errors as error:
             raise BadModel(f"{self._file} cannot be run: {_brief(error)}") from error
         pooled = _pooled(output, self._card.pooling)
@@ -176,6 +178,26 @@ class OnnxEmbedder:
         if not np.isfinite(length):
             raise BadModel(f"{self._file} makes vectors that are not numbers")
         return pooled / np.float32(length) if length else pooled
+
+    def _output_of(self, ids: list[int]) -> Any:
+        feed, options, late = self._feed(ids), self._options(), threading.Event()
+
+        def stop() -> None:
+            late.set()
+            options.terminate = True
+
+        watch = threading.Timer(LONGEST_RUN, stop)
+        watch.daemon = True
+        watch.start()
+        try:
+            (output,) = self._session.run([self._output], feed, options)
+        except self._errors as error:
+            if late.is_set():
+                raise BadModel(f"{self._file} takes longer than {LONGEST_RUN:g} seconds for one text") from error
+            raise
+        finally:
+            watch.cancel()
+        return output
 
     def _feed(self, ids: list[int]) -> dict[str, NDArray[Any]]:
         count = len(ids)
@@ -200,7 +222,7 @@ class OnnxEmbedder:
         vector = self._run(ids)
         last = self._tokenizer.get_vocab_size() - 1
         try:
-            self._session.run([self._output], self._feed([*ids[:-1], last, *ids[-1:]]))
+            self._output_of([*ids[:-1], last, *ids[-1:]])
         except self._errors as error:
             raise BadModel(f"{self._words} is of another model: it has tokens that {self._file} has not") from error
         return vector
@@ -273,6 +295,11 @@ class _Loading(threading.Thread):
             self._session = self._runtime.InferenceSession(self._path, options, providers=["CPUExecutionProvider"])
         except self._errors as error:
             self._failure = error
+
+    def run_options(self) -> Any:
+        options = self._runtime.RunOptions()
+        options.log_severity_level = QUIET
+        return options
 
     def session(self) -> tuple[Any, tuple[type[Exception], ...]]:
         """The session, and what its runs may raise."""

@@ -24,6 +24,7 @@ from tokenizers.processors import TemplateProcessing
 
 from agent_journal.config_keys import Vector
 from agent_journal.errors import BadModel
+from agent_journal.index import embed
 from agent_journal.index.embed import Embedder, OnnxEmbedder, load_embedder
 from agent_journal.index.hashing import HashEmbedder
 from agent_journal.index.model import Model, bundled
@@ -326,6 +327,17 @@ def test_vectors_that_are_not_numbers_are_refused(tmp_path: Path, value: float, 
 
     model = changed(tiny(tmp_path), spoilt)
     assert refusal(model) == f"{model.folder / 'model.onnx'} makes vectors that are not numbers"
+
+
+def test_a_graph_that_never_ends_is_broken_off_in_silence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(embed, "LONGEST_RUN", 0.2)
+    model = tiny(tmp_path)
+    tiny_model.circle(model.folder)
+    model = replace(model, card=replace(model.card, output="never"))
+    assert refusal(model) == f"{model.folder / 'model.onnx'} takes longer than 0.2 seconds for one text"
+    assert capfd.readouterr() == ("", "")
 
 
 def test_onnxruntime_says_nothing_on_stderr(tmp_path: Path) -> None:

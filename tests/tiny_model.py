@@ -74,3 +74,21 @@ def spoil(folder: Path, word: str) -> None:
     rows[WORDS.index(word) + 2] = np.nan
     table.CopyFrom(numpy_helper.from_array(rows, "table"))
     (folder / "model.onnx").write_bytes(made.SerializeToString())
+
+
+def circle(folder: Path) -> None:
+    """The graph never ends."""
+    made = onnx.load(folder / "model.onnx")
+    values = [
+        helper.make_tensor_value_info(name, kind, shape)
+        for name, kind, shape in (
+            ("turn", TensorProto.INT64, []), ("on", TensorProto.BOOL, []), ("before", TensorProto.FLOAT, None),
+            ("again", TensorProto.BOOL, []), ("after", TensorProto.FLOAT, None),
+        )
+    ]  # fmt: skip
+    nodes = [helper.make_node("Identity", ["on"], ["again"]), helper.make_node("Identity", ["before"], ["after"])]
+    body = helper.make_graph(nodes, "body", values[:3], values[3:])
+    made.graph.initializer.append(numpy_helper.from_array(np.array(True), "yes"))
+    made.graph.node.append(helper.make_node("Loop", ["", "yes", "embedding"], ["never"], body=body))
+    made.graph.output[0].name = "never"
+    (folder / "model.onnx").write_bytes(made.SerializeToString())
