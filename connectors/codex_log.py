@@ -49,8 +49,9 @@ class Draft:
     from_event: bool = False
     is_shell: bool = False  # a command the user ran from the prompt; no event tells of it
 
-    def has(self, *kinds: type) -> bool:
-        return any(isinstance(b, kinds) for b in self.blocks)
+    def ends_in(self, kinds: tuple[type, ...]) -> bool:
+        """The last block tells: behind a text or a call no thought is put. One answer may hold 100,000 calls."""
+        return bool(self.blocks) and isinstance(self.blocks[-1], kinds)
 
 
 class Log:
@@ -224,7 +225,7 @@ class Log:
 
     def _answering(self, at: datetime | None, uuid: str | None, after: tuple[type, ...]) -> Draft:
         """The open answer, or a new one if the open one has got beyond what comes now."""
-        if self._open is None or self._open.has(*after):
+        if self._open is None or self._open.ends_in(after):
             model = string(self._turn, "model")
             self._open = self._answer = self._add(Draft(Role.ASSISTANT, at, uuid, facts={"model": model}))
             self._asked, self._aborted = [], False

@@ -65,6 +65,7 @@ class Intake:
         self.store = store
         self.db = store.db
         self.forgotten = Forgotten(store)
+        self.repeats = bool(store.number("SELECT count(*) FROM session WHERE second_hand"))  # there may be some
         self.written: dict[int, Message] = {}  # by id, as they stand now, until the caller clears it
 
     def admitted(
@@ -173,6 +174,7 @@ class Intake:
         owner, key = self._place(source, source_path, transcript)
         if owner is not None and transcript.second_hand and owner.source != source:
             return
+        self.repeats |= transcript.second_hand
         session = structs.replace(transcript.session, key=key)
         messages = self._unheld(session, transcript) if transcript.second_hand else transcript.messages
         if owner is None and not messages:
@@ -247,6 +249,8 @@ class Intake:
 
     def _take_over(self, session: int, facts: Session, seq: int) -> None:
         """Prompts that were known only from the history and stand in a transcript now: shown once, there."""
+        if not self.repeats:
+            return  # "continue" stands in thousands of sessions: each would be compared with all others
         found = self.db.execute(
             "SELECT DISTINCT s.key FROM message m JOIN session s ON s.id = m.session "
             "WHERE m.prompt IN (SELECT prompt FROM message WHERE session = ? AND changed_seq = ?) "

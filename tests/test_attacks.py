@@ -165,6 +165,25 @@ def test_the_same_message_many_times_in_one_file_costs_no_more_than_many_message
     assert (home.search("egret").total.messages, time.process_time() - started < 15) == (1, True)
 
 
+def test_the_same_prompt_in_many_sessions_costs_no_more_than_many_prompts(home: Home) -> None:
+    history = home.path / "projects" / "shop" / ".aider.chat.history.md"
+    history.parent.mkdir(parents=True)
+    history.write_text("# aider chat started at 2026-05-04 07:00:00\n\n#### egret  \n\nreply\n\n" * 16_000)
+    started = time.process_time()
+    home.reindex()
+    assert time.process_time() - started < 20
+
+
+def test_an_answer_of_many_calls_costs_no_more_than_many_answers(home: Home) -> None:
+    call = {"type": "function_call", "name": "f", "call_id": "c", "arguments": "{}"}
+    record = {"timestamp": "2026-05-04T07:00:01.020Z", "type": "response_item", "payload": call}
+    log = home.path / "rollout-2026-05-04T07-00-00-0196aaaa-0000-7000-8000-000000000001.jsonl"
+    log.write_text((json.dumps(record) + "\n") * 50_000)
+    started = time.process_time()
+    codex_logs.read(log)
+    assert time.process_time() - started < 10
+
+
 @pytest.mark.parametrize("stream", [">&-", "2>&-"])
 def test_a_closed_stream_is_no_error(home: Home, stream: str) -> None:
     home.reindex()
