@@ -140,8 +140,8 @@ def test_every_agent_that_can_resume_is_given_its_command(tmp_path: Path) -> Non
         "cursor-cli": ("cursor-agent --resume 11111111-2222-4333-8444-555555555555", "/home/me/app"),
         "cursor-ide": None,
         "aider": ("aider --restore-chat-history", str(tmp_path / "projects" / "shop")),
-        "opencode": ("opencode --session ses_3fA", "/home/me/app"),
-        "kilo": ("kilo --session ses_3fA", "/home/me/app"),
+        "opencode": ("opencode --session ses_2zz", "/home/me/app"),
+        "kilo": ("kilo --session ses_2zz", "/home/me/app"),
         "specstory": (
             "claude --resume e317d7b9-3289-4345-9c97-0bb1e3d998c8",
             str(tmp_path / "projects" / "shop"),
