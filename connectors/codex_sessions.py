@@ -5,14 +5,16 @@ What a record means is in codex_log.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime, timedelta
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from agent_journal.connectors.base import (
     Discovery,
+    FileStat,
     Reading,
     Source,
     count_blank,
@@ -118,16 +120,19 @@ def _index_name(path: Path, session_id: str) -> str | None:
     """The name a person gave the session, last entry first. Not part of the fingerprint: the file changes with every
     session that gets a name, and the rollout of a session that is open tells its name itself."""
     home = _home_of(path)
-    name = None
-    if home is None or stat_of(home / INDEX) is None:
-        return None
-    try:
-        for _, record in records(home / INDEX, Reading()):
-            if record.get("id") == session_id:
-                name = string(record, "thread_name") or name
-    except UnreadableSource:
-        return name
-    return name
+    index = stat_of(home / INDEX) if home else None
+    return _names(index).get(session_id) if index else None
+
+
+@lru_cache(maxsize=4)  # a home has one for all its sessions
+def _names(index: FileStat) -> Mapping[str, str]:
+    names: dict[str, str] = {}
+    with suppress(UnreadableSource):
+        for _, record in records(index.path, Reading()):
+            session_id, name = string(record, "id"), string(record, "thread_name")
+            if session_id and name:
+                names[session_id] = name
+    return names
 
 
 def _read_history(source: Source, reading: Reading) -> None:
@@ -157,10 +162,14 @@ def _home_of(path: Path) -> Path | None:
 def _turns_of(path: Path, session_id: str) -> frozenset[str] | None:
     """Ids of the turns in another session's file; None if there is no such file that can be read."""
     file = next(_rollouts_of(path, session_id), None)
-    if file is None:
-        return None
+    found = stat_of(file) if file else None
+    return _turns_in(found) if found else None
+
+
+@lru_cache(maxsize=32)  # a session may have hundreds of sub-agents
+def _turns_in(file: FileStat) -> frozenset[str] | None:
     try:
-        turns = (string(mapping(r.get("payload")), "turn_id") for _, r in records(file, Reading()))
+        turns = (string(mapping(r.get("payload")), "turn_id") for _, r in records(file.path, Reading()))
         return frozenset(filter(None, turns))
     except UnreadableSource:
         return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -476,6 +477,22 @@ def test_name_in_the_index_is_the_title_and_the_last_one_wins(tmp_path: Path) ->
     names = [{"id": SESSION, "thread_name": n} for n in ("First", "Second")] + [{"id": "x", "thread_name": "Other"}]
     (tmp_path / "session_index.jsonl").write_text("\n".join(map(json.dumps, names)))
     assert read(path).transcripts[0].session.title == "Second"
+
+
+def test_files_beside_a_session_are_read_once_for_all_that_need_them(tmp_path: Path) -> None:
+    """A tree of 100 sub-agents read its parent's whole file 100 times, and each session the names of all."""
+    parent = Rollout().turn("t1").user("Why?").says("So.")
+    index = tmp_path / "session_index.jsonl"
+    beside = [parent.write(tmp_path), index]
+    index.write_text(json.dumps({"id": SESSION, "thread_name": "Checkout"}))
+    children = [child_of(parent, uuid7(LATER, n), turn="t2", source=SPAWN).write(tmp_path) for n in range(4)]
+    opened: list[str] = []
+    sys.addaudithook(lambda event, arguments: opened.append(str(arguments[0])) if event == "open" else None)
+    for child in children:
+        assert [m.text for m in messages(child)] == ["Find refunds", "refund.ts"]
+    assert [opened.count(str(path)) for path in beside] == [1, 1]
+    index.write_text(json.dumps({"id": SESSION, "thread_name": "Checkout again"}))
+    assert read(beside[0]).transcripts[0].session.title == "Checkout again"
 
 
 def test_prompt_history_is_known_second_hand(tmp_path: Path) -> None:
