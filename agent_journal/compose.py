@@ -1,21 +1,22 @@
-"""A parsed query as a tantivy query: filters exact, words weighted by place, phrases and close words preferred."""
+"""A parsed query as a tantivy query: words weighted by place, phrases and close words preferred, filters exact.
+
+What a filter fits is filters.py's to say; nothing here is looked up but how rare a word is.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 
-import tantivy
-from msgspec import Struct
 from tantivy import Occur
 from tantivy import Query as Clause
 
-from agent_journal.errors import BadQuery
+from agent_journal.clause import all_of, among_sessions, any_of, unscored
+from agent_journal.filters import IN, Resolver, Roles, fits
 from agent_journal.index import words
-from agent_journal.index.document import OF_SESSIONS, PLACES, SCHEMA, STEM, WHOLE, milliseconds, one_value
+from agent_journal.index.document import OF_SESSIONS, PLACES, SCHEMA, STEM, WHOLE, one_value
 from agent_journal.query import EITHER, And, Filter, Group, Node, Not, Or, Phrase, Query, Word, asks_for_text
-from agent_journal.session import Session
 
 # How much a word counts by where it stands. What people said outweighs what tools printed.
 WEIGHTS = {"text": 1.0, "title": 1.1, "thinking": 0.5, "input": 0.5, "output": 0.4}
@@ -32,36 +33,12 @@ PART_SHARE = 0.25  # a part of an identifier, where the whole was asked for
 RARE = 3.5  # a part in less than three of a hundred messages says enough alone: numpy>=1.2
 SHORT_HASHES = range(7, 13)  # git names a commit by as many characters as tell it apart
 FUZZY_SHARE = 0.7
-LONGEST_PATTERN, MOST_STARS = 150, 8
 PRESENT_POWER = 0.3  # how much the place matters for that
 PRESENT = 1.0  # of a word's rarity, for being in the message at all
 
 # The whole message as one text, function words included: who asks a question in words means somebody's answer in words.
 # Beside it all of the above counts for less. Of 221 real questions 167 then have their session first, not 159.
 WHOLE_SHARE, PLACES_SHARE = 1.0, 0.8
-
-Roles = dict[str, str | None]  # place -> the role it is limited to
-
-_IN: dict[str, Roles] = {
-    "user": {"text": "user"},
-    "assistant": {"text": "assistant"},
-    "text": {"text": None},
-    "thinking": {"thinking": None},
-    "tool_input": {"input": None},
-    "tool_result": {"output": None},
-    "tool": {"input": None, "output": None},
-    "title": {"title": None},
-}
-
-
-class Resolver(Struct, frozen=True):
-    """What only the journal and this machine know."""
-
-    sessions_named: Callable[[str], list[int]]
-    sessions_gone: Callable[[], list[int]]
-    agents: Mapping[str, str]  # agent of each name that people may type
-    folders: Callable[[str], Sequence[str]]  # absolute paths that a typed one means
-
 
 Rarity = Callable[[str], float]  # of a stem: its inverse document frequency
 
@@ -80,7 +57,7 @@ def every_word(query: Query, resolver: Resolver, rarity: Rarity, there: Callable
     composer = _Composer(dict.fromkeys(PLACES), resolver, rarity)
     topical = [w for w in query.words() if not (isinstance(w, Word) and w.text.lower() in words.STOPWORDS)]
     every = [w for w in topical if isinstance(w, Phrase) or w.prefix or w.fuzzy or there(w.text)]
-    return _all(composer.node(w) for w in every or query.words())
+    return all_of(composer.node(w) for w in every or query.words())
 
 
 def places_of(query: Query) -> Roles:
@@ -116,9 +93,9 @@ def _narrowed(places: Roles, items: Sequence[Node]) -> Roles:
             if not isinstance(inner, Filter) or inner.field != "in":
                 continue
             if inner is not part:
-                unwanted |= _IN[inner.value].keys()
+                unwanted |= IN[inner.value].keys()
                 continue
-            for place, role in _IN[inner.value].items():
+            for place, role in IN[inner.value].items():
                 wanted[place] = role if wanted.get(place, role) == role else None
     chosen = {p: r for p, r in wanted.items() if p in places} if wanted else places
     return {p: r for p, r in chosen.items() if p not in unwanted}
@@ -141,14 +118,14 @@ class _Composer:
         if isinstance(node, Phrase):
             return self.phrase(node.text)
         if isinstance(node, Filter):
-            return self.filter(node)
+            return fits(node, self.resolver)
         if isinstance(node, Not):
             return Clause.boolean_query([(Occur.Must, Clause.all_query()), (Occur.MustNot, self.unwanted(node.item))])
         if isinstance(node, Or):
-            return _any([self.node(item) for item in node.items])
+            return any_of([self.node(item) for item in node.items])
         inner = _Composer(_narrowed(self.places, node.items), self.resolver, self.rarity, self.loose)
         if isinstance(node, And):
-            return _all(inner.node(item) for item in self._binding(node.items))
+            return all_of(inner.node(item) for item in self._binding(node.items))
         return inner.group(node)
 
     def _binding(self, items: Sequence[Node]) -> Sequence[Node]:
@@ -161,10 +138,10 @@ class _Composer:
         if isinstance(node, Filter) and node.field == "session":
             # A message that also stands in a session nobody excluded is still an answer, from there.
             alone = Clause.term_query(SCHEMA, "is", "alone")
-            return _all([_among(self.resolver.sessions_named(node.value)), alone])
+            return all_of([among_sessions(self.resolver.sessions_named(node.value)), alone])
         if isinstance(node, Filter) and node.field in OF_SESSIONS:
             # The same holds for one that another agent, home or project has, too.
-            return _all([self.filter(node), Clause.term_query(SCHEMA, "is", one_value(node.field))])
+            return all_of([fits(node, self.resolver), Clause.term_query(SCHEMA, "is", one_value(node.field))])
         if isinstance(node, Filter) and node.field == "in":
             return Clause.empty_query()  # it narrows the places, see _narrowed
         return _Composer(self.places, self.resolver, self.rarity).node(node)
@@ -182,10 +159,10 @@ class _Composer:
             elif isinstance(item, Filter):
                 # since and until narrow each other; most other fields, given twice, mean either.
                 key = item.field if item.field in EITHER else f"{item.field}:{item.value}"
-                by_field.setdefault(key, []).append(_unscored(self.filter(item)))
+                by_field.setdefault(key, []).append(unscored(fits(item, self.resolver)))
             else:
                 clauses.append((Occur.Must, self.node(item)))
-        clauses += [(Occur.Must, _any(found)) for found in by_field.values()]
+        clauses += [(Occur.Must, any_of(found)) for found in by_field.values()]
         if optional and not self.loose:
             occur = Occur.Should if group.words_only_rank else Occur.Must
             clauses.append((occur, self.any_word(optional)))
@@ -206,7 +183,7 @@ class _Composer:
     def _in_whole(self, asked: Sequence[Word]) -> Clause:
         plain = (words.bare(w.text) for w in asked if not (w.prefix or w.fuzzy))
         stems = [stem for text in plain for stem in words.stems(text) if len(stem) > 1]
-        every = _any([Clause.term_query(SCHEMA, WHOLE, stem) for stem in stems])
+        every = any_of([Clause.term_query(SCHEMA, WHOLE, stem) for stem in stems])
         return Clause.boost_query(every, WHOLE_SHARE)
 
     def _by_place(self, asked: Sequence[Word]) -> Clause:
@@ -215,8 +192,8 @@ class _Composer:
         plain = [w for w in asked if not (w.prefix or w.fuzzy)]
         if len(plain) > 1:
             bonus = self._together(plain) + [self._present(w) for w in topical if not (w.prefix or w.fuzzy)]
-            return Clause.boolean_query([(Occur.Must, _any(clauses)), *((Occur.Should, b) for b in bonus)])
-        return _any(clauses)
+            return Clause.boolean_query([(Occur.Must, any_of(clauses)), *((Occur.Should, b) for b in bonus)])
+        return any_of(clauses)
 
     def _together(self, asked: Sequence[Word]) -> list[Clause]:
         """The whole query as a phrase, and neighbouring words close to each other."""
@@ -256,7 +233,7 @@ class _Composer:
         return Clause.disjunction_max_query([self._present_in(place, parts, worth) for place in self.places], 0.0)
 
     def _present_in(self, place: str, parts: Sequence[str], worth: float) -> Clause:
-        return self._worth(place, _all(Clause.term_query(SCHEMA, place + STEM, part) for part in parts), worth)
+        return self._worth(place, all_of(Clause.term_query(SCHEMA, place + STEM, part) for part in parts), worth)
 
     def _worth(self, place: str, clause: Clause, worth: float) -> Clause:
         return Clause.const_score_query(self._scoped(place, clause), worth * WEIGHTS[place] ** PRESENT_POWER)
@@ -297,24 +274,26 @@ class _Composer:
         forms = [self._each(lambda place: _phrase(place, tokens))]
         if words.has_cjk(text):
             forms += [Clause.boost_query(self._term(token), PART_SHARE) for token in tokens]
-            return _any(forms)
+            return any_of(forms)
         forms.append(self._term("".join(tokens)))
         if words.is_hyphened(text):
             parts = [part for part in tokens if part not in words.STOPWORDS]
             forms += [Clause.boost_query(self._stem(words.stems(part)[0]), HYPHENED_SHARE) for part in parts]
-            return _any(forms)
+            return any_of(forms)
         forms.append(self._parts(words.stems(text)))
         name = words.asked_words(re.split(r"[/\\]", text.rstrip("/\\"))[-1])
         if 0 < len(name) < len(tokens):  # a path: the file may be written without its folders
             forms.append(Clause.boost_query(self.phrase(" ".join(name)), PART_SHARE))
-        return _any(forms)
+        return any_of(forms)
 
     def _parts(self, parts: Sequence[str]) -> Clause:
         """Two neighbours of an identifier's parts, anywhere: one part alone (py, use, src) stands in every message
         unless it is rare, and so do two numbers."""
-        pairs = [_all([self._stem(a), self._stem(b)]) for a, b in pairwise(parts) if not (a.isdigit() and b.isdigit())]
+        pairs = [
+            all_of([self._stem(a), self._stem(b)]) for a, b in pairwise(parts) if not (a.isdigit() and b.isdigit())
+        ]
         rare = [self._stem(part) for part in parts if not part.isdigit() and self.rarity(part) >= RARE]
-        return Clause.boost_query(_any([*pairs, *rare]), PART_SHARE)
+        return Clause.boost_query(any_of([*pairs, *rare]), PART_SHARE)
 
     def phrase(self, text: str) -> Clause:
         tokens = words.asked_words(text)
@@ -339,135 +318,7 @@ class _Composer:
 
     def _scoped(self, place: str, clause: Clause) -> Clause:
         role = self.places[place]
-        return clause if role is None else _all([clause, _unscored(Clause.term_query(SCHEMA, "role", role))])
-
-    # --- filters -----------------------------------------------------------------------------------------
-
-    def filter(self, item: Filter) -> Clause:
-        return getattr(self, f"_by_{item.field}", self._by_term)(item)
-
-    def _by_term(self, item: Filter) -> Clause:
-        """branch, role, tool: the whole value, or a glob."""
-        return _matching(item.field, item.value.lower())
-
-    def _by_agent(self, item: Filter) -> Clause:
-        agent = self.resolver.agents.get(item.value.lower())
-        if agent is None:
-            raise _unknown_agent(item.value, self.resolver.agents)
-        return Clause.term_query(SCHEMA, "agent", agent)
-
-    def _by_project(self, item: Filter) -> Clause:
-        return Clause.regex_query(SCHEMA, "project", project_pattern(item.value))
-
-    def _by_model(self, item: Filter) -> Clause:
-        """Any part of the name: model:opus."""
-        value = item.value.lower()
-        return _matching("model", value if "*" in value else f"*{value}*")
-
-    def _by_dir(self, item: Filter) -> Clause:
-        """As written, and as the folder it means from here: ~, .., a link."""
-        value = item.value.replace("\\", "/").rstrip("/") or "/"
-        if "*" in value:
-            return _matching("dir", value)
-        return _any([_matching("dir", path) for path in dict.fromkeys((value, *self.resolver.folders(value)))])
-
-    def _by_file(self, item: Filter) -> Clause:
-        """A file's name, the end of its path, or a glob of either."""
-        return _matching("file", item.value.lower().replace("\\", "/").strip("/"))
-
-    def _by_in(self, item: Filter) -> Clause:
-        return _any([self._scoped_has(place, role) for place, role in _IN[item.value].items()])
-
-    def _scoped_has(self, place: str, role: str | None) -> Clause:
-        has = Clause.term_query(SCHEMA, "is", f"has {place}")
-        return has if role is None else _all([has, Clause.term_query(SCHEMA, "role", role)])
-
-    def _by_is(self, item: Filter) -> Clause:
-        if item.value == "gone":
-            return _among(self.resolver.sessions_gone())
-        return Clause.term_query(SCHEMA, "is", item.value)
-
-    def _by_session(self, item: Filter) -> Clause:
-        return _among(self.resolver.sessions_named(item.value))
-
-    def _by_since(self, item: Filter) -> Clause:
-        assert item.at is not None
-        return Clause.range_query(SCHEMA, "at", tantivy.FieldType.Integer, lower_bound=milliseconds(item.at))
-
-    def _by_until(self, item: Filter) -> Clause:
-        assert item.at is not None
-        bound = milliseconds(item.at)
-        return Clause.range_query(SCHEMA, "at", tantivy.FieldType.Integer, upper_bound=bound, include_upper=False)
-
-
-def _unknown_agent(name: str, agents: Mapping[str, str]) -> BadQuery:
-    import difflib  # here: nearly every query names an agent that is known
-
-    near = difflib.get_close_matches(name.lower(), agents, 1)
-    guess = f"did you mean agent:{near[0]}? " if near else ""
-    # A name of the settings such as claude_code, which differs in a sign alone, is accepted and not worth a word.
-    others = {
-        agent: [n for n, of in agents.items() if of == agent and n.replace("_", "-") != agent]
-        for agent in sorted(set(agents.values()))
-    }
-    known = ", ".join(f"{agent} ({', '.join(names)})" if names else agent for agent, names in others.items())
-    return BadQuery(f"agent:{name} — {guess}known agents: {known}")
-
-
-def _matching(field: str, value: str) -> Clause:
-    if "*" not in value:
-        return Clause.term_query(SCHEMA, field, value)
-    _check(field, value)
-    return Clause.regex_query(SCHEMA, field, _starred(value))
-
-
-def _starred(value: str) -> str:
-    return ".*".join(re.escape(part) for part in value.split("*"))
-
-
-def may_hold(node: Node | None, facts: Session, project: str, resolver: Resolver) -> bool:
-    """Whether a session may hold what is asked for, by its own facts. What is asked of messages it may always hold."""
-    if isinstance(node, Filter) and node.field in OF_SESSIONS:
-        return _is_of(node, facts, project, resolver)
-    if isinstance(node, Not):
-        inner = node.item
-        return not (
-            isinstance(inner, Filter) and inner.field in OF_SESSIONS and _is_of(inner, facts, project, resolver)
-        )
-    if isinstance(node, Or):
-        return any(may_hold(item, facts, project, resolver) for item in node.items)
-    if isinstance(node, Group):
-        either = {f: [i for i in node.items if isinstance(i, Filter) and i.field == f] for f in OF_SESSIONS}
-        others = [i for i in node.items if not (isinstance(i, Filter) and i.field in OF_SESSIONS)]
-        return all(any(_is_of(i, facts, project, resolver) for i in same) for same in either.values() if same) and all(
-            may_hold(item, facts, project, resolver) for item in others
-        )
-    return not isinstance(node, And) or all(may_hold(item, facts, project, resolver) for item in node.items)
-
-
-def _is_of(item: Filter, facts: Session, project: str, resolver: Resolver) -> bool:
-    """As the fields of the word index have it."""
-    if item.field == "agent":
-        return resolver.agents.get(item.value.lower()) == facts.agent
-    if item.field == "home":
-        return re.fullmatch(_starred(item.value.lower()), facts.origin.home) is not None
-    return re.fullmatch(project_pattern(item.value), project.lower()) is not None
-
-
-def project_pattern(value: str) -> str:
-    """The name in lower case, or whole words of it: project:shop finds shop and shop-admin."""
-    value = value.lower()
-    _check("project", value)
-    if "*" in value:
-        return _starred(value)
-    return rf"(.*[^a-z0-9])?{re.escape(value)}([^a-z0-9].*)?"
-
-
-def _check(field: str, value: str) -> None:
-    """tantivy compiles a pattern into a table that must stay small."""
-    if len(value.encode()) > LONGEST_PATTERN or value.count("*") > MOST_STARS:
-        limits = f"at most {LONGEST_PATTERN} characters and {MOST_STARS} stars"
-        raise BadQuery(f"{field}: {value[:40]}… — a pattern has {limits}")
+        return clause if role is None else all_of([clause, unscored(Clause.term_query(SCHEMA, "role", role))])
 
 
 def _phrase(place: str, tokens: Sequence[str], slop: int = 0) -> Clause:
@@ -478,34 +329,3 @@ def _prefix(place: str, tokens: Sequence[str]) -> Clause:
     if len(tokens) == 1:
         return Clause.regex_query(SCHEMA, place, re.escape(tokens[0]) + ".*")
     return Clause.phrase_prefix_query(SCHEMA, place, list(tokens))
-
-
-def _among(sessions: Sequence[int], field: str = "session") -> Clause:
-    return Clause.term_set_query(SCHEMA, field, list(sessions)) if sessions else Clause.empty_query()
-
-
-def seen_by(clause: Clause, seq: int) -> Clause:
-    """Only what the index held when it had reached this change: later pages continue the first."""
-    bound = Clause.range_query(SCHEMA, "seq", tantivy.FieldType.Unsigned, upper_bound=seq)
-    return _all([clause, _unscored(bound)])
-
-
-def alone(clause: Clause) -> Clause:
-    """Only messages that stand in one session."""
-    return _all([clause, _unscored(Clause.term_query(SCHEMA, "is", "alone"))])
-
-
-def among(clause: Clause, messages: Sequence[int]) -> Clause:
-    return _all([clause, _unscored(_among(messages, "id"))])
-
-
-def _all(clauses: Iterable[Clause]) -> Clause:
-    return Clause.boolean_query([(Occur.Must, c) for c in clauses])
-
-
-def _any(clauses: Sequence[Clause]) -> Clause:
-    return clauses[0] if len(clauses) == 1 else Clause.boolean_query([(Occur.Should, c) for c in clauses])
-
-
-def _unscored(clause: Clause) -> Clause:
-    return Clause.const_score_query(clause, 0.0)

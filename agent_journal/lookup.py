@@ -11,8 +11,10 @@ from pathlib import Path
 import tantivy
 from msgspec import Struct
 
-from agent_journal import compose
 from agent_journal.answer import Parts, Snippet
+from agent_journal.clause import alone, among, seen_by
+from agent_journal.compose import WEIGHTS, composed, every_word, places_of
+from agent_journal.filters import Resolver, may_hold
 from agent_journal.index import words
 from agent_journal.index.document import OF_SESSIONS, PLACES, STEM, contents
 from agent_journal.index.lexical import Lexical
@@ -52,9 +54,9 @@ class Lookup:
         self.lexical = lexical
         self.searcher = lexical.searcher()
         self._named: dict[str, frozenset[int]] = {}
-        self.places = compose.places_of(query)
-        self.resolver = compose.Resolver(lambda name: [store.find(name).row], store.gone_sessions, agents, _folders)
-        self.clause = compose.composed(query, self.resolver, self.rarity)
+        self.places = places_of(query)
+        self.resolver = Resolver(lambda name: [store.find(name).row], store.gone_sessions, agents, _folders)
+        self.clause = composed(query, self.resolver, self.rarity)
 
     def rarity(self, stem: str) -> float:
         """BM25's own measure, over the place where most words stand."""
@@ -63,7 +65,7 @@ class Lookup:
 
     def page(self, page: Page, limit: int, *, recent: bool) -> Found:
         seq = page.seq or self.lexical.reached
-        clause = compose.seen_by(self.clause, seq)
+        clause = seen_by(self.clause, seq)
         # Without words there is nothing to rank by.
         recent = recent or not self.query.words()
         if recent:
@@ -95,11 +97,11 @@ class Lookup:
 
     def best(self, seq: int) -> tuple[list[Candidate], int]:
         """(The best documents by their words, how many have any.)"""
-        return self._block(compose.seen_by(self.clause, seq), 0)
+        return self._block(seen_by(self.clause, seq), 0)
 
     def tail(self, seq: int) -> Iterator[Candidate]:
         """What comes after the best ones, in the order of its words."""
-        clause, block = compose.seen_by(self.clause, seq), 1
+        clause, block = seen_by(self.clause, seq), 1
         while True:
             found, total = self._block(clause, block)
             yield from ranked(found)
@@ -109,26 +111,26 @@ class Lookup:
 
     def scored(self, messages: Sequence[int], seq: int) -> list[Candidate]:
         """Those of some messages that have words of the query, with what these are worth."""
-        return self._among(compose.seen_by(self.clause, seq), messages)
+        return self._among(seen_by(self.clause, seq), messages)
 
     def holding(self, messages: Sequence[int]) -> frozenset[int]:
         """Those of some messages that hold every word of the query that is anywhere."""
-        found = self._among(compose.every_word(self.query, self.resolver, self.rarity, self.holds), messages)
+        found = self._among(every_word(self.query, self.resolver, self.rarity, self.holds), messages)
         return frozenset(candidate.message for candidate in found)
 
     def allowed(self, messages: Sequence[int], seq: int) -> list[Candidate]:
         """Those of some messages that may be shown: documents of the index that the filters and quotes let pass."""
-        return self._among(compose.seen_by(self.scope, seq), messages)
+        return self._among(seen_by(self.scope, seq), messages)
 
     def _among(self, clause: tantivy.Query, messages: Sequence[int]) -> list[Candidate]:
         if not messages:
             return []
-        narrowed = compose.among(clause, messages)
+        narrowed = among(clause, messages)
         return self._candidates(self.searcher.search(narrowed, len(messages), False, weight_by_field="weight"))
 
     def within(self, most: int, seq: int) -> list[int] | None:
         """The messages that may be shown, if they are no more than `most`."""
-        clause = compose.seen_by(self.scope, seq)
+        clause = seen_by(self.scope, seq)
         if _count(self.searcher.search(clause, 1, True)) > most:
             return None
         found = self.searcher.search(clause, most, False)
@@ -136,7 +138,7 @@ class Lookup:
 
     @cached_property
     def scope(self) -> tantivy.Query:
-        return compose.composed(self.query, self.resolver, self.rarity, loose=True)
+        return composed(self.query, self.resolver, self.rarity, loose=True)
 
     def holds(self, text: str) -> bool:
         """Whether every part of a word stands somewhere."""
@@ -165,7 +167,7 @@ class Lookup:
 
     def session_rows(self, seq: int) -> tuple[list[int], bool]:
         """(Sessions that hold words of the query, whether that is all of them.)"""
-        clause = compose.seen_by(self.clause, seq)
+        clause = seen_by(self.clause, seq)
         buckets, others = self._buckets(clause, SESSION_CAP)
         return self._holding(buckets, clause), not others
 
@@ -186,7 +188,7 @@ class Lookup:
         What is true of a message that stands nowhere else is true of its session."""
         if not self._asks_of_sessions:
             return rows
-        sure = frozenset(self._buckets(compose.alone(clause), MOST_SESSIONS)[0])
+        sure = frozenset(self._buckets(alone(clause), MOST_SESSIONS)[0])
         return [row for row in rows if row in sure or self._may_hold(row)]
 
     @cached_property
@@ -195,7 +197,7 @@ class Lookup:
 
     def _may_hold(self, row: int) -> bool:
         facts, derived = self.store.facts(row)
-        return compose.may_hold(self.query.root, facts, derived.project, self.resolver)
+        return may_hold(self.query.root, facts, derived.project, self.resolver)
 
     def messages(self) -> list[int]:
         """Every message that fits: one of its copies."""
@@ -207,7 +209,7 @@ class Lookup:
 
     def any_that_fits(self, node: Node) -> int | None:
         """A message that fits this alone, whatever else was asked for."""
-        clause = compose.composed(Query("", node), self.resolver, self.rarity)
+        clause = composed(Query("", node), self.resolver, self.rarity)
         found = self._candidates(self.searcher.search(clause, 1, False))
         return found[0].message if found else None
 
@@ -249,7 +251,7 @@ class Lookup:
             for place, text in contents(message.message, heads, self.lexical.options)
             if place in self.places and self.places[place] in (None, role)
         ]
-        best = best_place(texts, self.terms, compose.WEIGHTS)
+        best = best_place(texts, self.terms, WEIGHTS)
         if best is None:
             return role, Snippet("", ())
         place, snippet = best
