@@ -78,7 +78,9 @@ class Term:
         self.prefix = isinstance(term, Word) and term.prefix
         self.fuzzy = isinstance(term, Word) and term.fuzzy
         self.stems = set() if isinstance(term, Phrase) or self.prefix else set(words.stems(text))
-        self.pattern = self._pattern(folded(text))
+        self.needle = ""  # what every match begins with, where that is known
+        self.pattern = self._pattern(_lowered(text))
+        self._seen: dict[str, bool | None] = {}  # of what is written, as it was verified
 
     def _pattern(self, text: str) -> re.Pattern[str] | None:
         if not self.tokens:
@@ -86,31 +88,50 @@ class Term:
         if self.cjk:
             whole = r"[\W_]*".join(map(re.escape, words.runs(text)))
             pairs = [] if self.is_phrase else map(re.escape, self.tokens)
-            return re.compile("|".join([f"({whole})", *pairs]), re.IGNORECASE)
+            return re.compile("|".join([f"({whole})", *pairs]))
         if self.is_phrase:
+            self.needle = self.tokens[0]
             apart = r"[\W_]+".join(map(re.escape, self.tokens))
-            return re.compile(rf"(?<![^\W_]){apart}(?![^\W_])", re.IGNORECASE)
+            return re.compile(rf"(?<![^\W_]){apart}(?![^\W_])")
         whole = r"[\W_]*".join(map(re.escape, self.tokens))
         if self.fuzzy:
             return _RUN
         # Longest first, so that a whole identifier is marked rather than its first part.
         beginnings = sorted({_beginning(s) for s in (*self.tokens, *self.stems)}, key=len, reverse=True)
-        return re.compile(rf"(?:{'|'.join([whole, *map(re.escape, beginnings)])})[^\W_]*", re.IGNORECASE)
+        if all(known.startswith(beginnings[-1]) for known in (self.tokens[0], *beginnings)):
+            self.needle = beginnings[-1]
+            if len(self.tokens) == 1:
+                return _RUN  # compiled once for all words
+        return re.compile(rf"(?:{'|'.join([whole, *map(re.escape, beginnings)])})[^\W_]*")
 
     def hits(self, text: str, original: str) -> Iterator[Hit]:
-        if self.pattern is None:
-            return
+        """`text`: the original, folded and in lower case. Most words of a question are not in most texts, and that is
+        told far sooner than where they are."""
         place = 0
-        while match := self.pattern.search(text, place):
+        while match := self._next(text, place):
             start, place = match.span()
             if self.cjk:
                 yield Hit(start, place, self.number, match[1] is not None)
             elif self.is_phrase:
                 yield Hit(start, place, self.number, True)
-            elif _starts_word(original, start) and (how := self._verified(original[start:place])) is not None:
+            elif _starts_word(original, start) and (how := self._how(original[start:place])) is not None:
                 yield Hit(start, place, self.number, how)
             else:
                 place = start + 1  # the word may begin again inside: Port in reportPort
+
+    def _next(self, text: str, place: int) -> re.Match[str] | None:
+        if self.pattern is None or not self.needle:
+            return self.pattern and self.pattern.search(text, place)
+        while (place := text.find(self.needle, place)) >= 0:
+            if match := self.pattern.match(text, place):
+                return match
+            place += 1
+        return None
+
+    def _how(self, written: str) -> bool | None:
+        if written not in self._seen:
+            self._seen[written] = self._verified(written)
+        return self._seen[written]
 
     def _verified(self, written: str) -> bool | None:
         """Whether these characters are the word itself (True), a form of it (False), or neither (None)."""
@@ -157,7 +178,13 @@ def folded(text: str) -> str:
     """Accents removed, character for character, so that places stay the same."""
     if text.isascii():
         return text
-    return _FOREIGN.sub(_base, text)
+    return _FOREIGN.sub(_base, words.without_accents(text))
+
+
+def _lowered(text: str) -> str:
+    """Also in lower case: the dotted capital I, the one letter that would become two, is folded before. Python ends
+    words in another sigma, tantivy does not."""
+    return folded(text).lower().replace("ς", "σ")
 
 
 def _base(found: re.Match[str]) -> str:
@@ -167,7 +194,7 @@ def _base(found: re.Match[str]) -> str:
 
 def _window(place: str, text: str, asked: Sequence[Term]) -> Found:
     """The stretch of WIDTH characters with the most of the query in it; the earliest of equals."""
-    plain = folded(text)
+    plain = _lowered(text)
     hits = sorted((h for term in asked for h in _some(term.hits(plain, text))), key=lambda h: (h.start, -h.end))
     if not hits:
         return Found(0.0, place, text, 0, min(len(text), WIDTH), ())

@@ -26,7 +26,7 @@ from agent_journal.index.exclusion import is_private
 from agent_journal.index.store import Copy, Store
 from agent_journal.session import Message, StoredSession
 
-FORMAT = 6  # raised when documents would be written differently: the folder is then rebuilt
+FORMAT = 7  # raised when documents would be written differently: the folder is then rebuilt
 ENGINE: str = tantivy.__version__  # type: ignore[attr-defined]  # another release may not read its files
 FOLDER, BESIDE = "lexical", "lexical.new"
 STATE = "state.json"

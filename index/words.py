@@ -19,6 +19,7 @@ _CJK = (  # compiled when first met: that takes a millisecond, which most search
     "[\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3031-\u3035\u3038-\u303c\u3040-\u30ff\u3130-\u318f"
     "\u31a0-\u31bf\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003134f]+"
 )
+_ACCENTED = "[\u0130\u0370-\u052f\u1f00-\u1fff]"  # tantivy makes two letters of \u0130: i and a dot
 # It begins with what is rare: every text goes through it, and the engine then skips from capital to capital.
 _HUMP = re.compile(r"[A-Z](?:(?<=[a-z0-9][A-Z])|(?<=[A-Z][A-Z])(?=[a-z]))")
 
@@ -45,7 +46,22 @@ def prepared(text: str) -> str:
     """Text for the exact field. Pure ASCII passes untouched: Python knows that without looking."""
     if text.isascii():
         return text
-    return re.sub(_CJK, _pairs, unicodedata.normalize("NFC", text))
+    return re.sub(_CJK, _pairs, without_accents(unicodedata.normalize("NFC", text)))
+
+
+def without_accents(text: str) -> str:
+    """Greek and Cyrillic letters, which tantivy's own folding leaves as they are; a character for each."""
+    return text.translate(_folds()) if re.search(_ACCENTED, text) else text
+
+
+@lru_cache(maxsize=1)
+def _folds() -> dict[int, str]:
+    found = {"ς": "σ"}  # a capital at the end of a word does not tell which of them it is
+    for letter in map(chr, (0x130, *range(0x370, 0x530), *range(0x1F00, 0x2000))):
+        parts = unicodedata.normalize("NFD", letter)
+        if len(parts) > 1 and all("\u0300" <= mark <= "\u036f" for mark in parts[1:]):
+            found[letter] = parts[0]
+    return str.maketrans(found)
 
 
 def split(text: str) -> str:
@@ -83,7 +99,7 @@ def asked_words(text: str) -> list[str]:
     """The words of a query as written. A run of CJK at the end asks for its pairs only: it may go on."""
     if text.isascii():
         return _analyzers()[EXACT].analyze(text)
-    normal = unicodedata.normalize("NFC", text)
+    normal = without_accents(unicodedata.normalize("NFC", text))
     return _analyzers()[EXACT].analyze(re.sub(_CJK, _asked_pairs, normal))
 
 

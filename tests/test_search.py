@@ -605,3 +605,23 @@ def test_every_printed_name_opens_its_session(journal: Journal) -> None:
     journal.reindex()
     for match in journal.search("needle").matches:
         assert journal.session(match.session.handle).session.id == match.session.session.id
+
+
+@pytest.mark.parametrize(
+    ("word", "marked"),
+    [
+        ("istanbul", "İstanbul"),
+        ("İSTANBUL", "İstanbul"),
+        ("İstanbu*", "İstanbul"),
+        ("RESUME", "Résumé"),
+        ("STRASSE", "Strasse"),
+        ("σοφός", "ΣΟΦΌΣ"),
+        ("σοφοσ", "ΣΟΦΌΣ"),
+        ("ежик", "Ёжик"),
+    ],
+)
+def test_words_are_found_and_marked_whatever_their_case_and_accents(journal: Journal, word: str, marked: str) -> None:
+    """Lower case of İ is two letters: what stood behind it would have been marked one place off."""
+    said(journal, "İİİ İstanbul, Résumé; Strasse. ΣΟΦΌΣ Ёжик")
+    (match,) = journal.search(word).matches
+    assert [match.snippet.text[a:b] for a, b in match.snippet.highlights] == [marked]
