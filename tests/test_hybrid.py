@@ -68,6 +68,42 @@ def test_a_paraphrase_without_a_word_in_common_is_found_by_meaning_only(talks: H
         assert best.parts.meaning > 0
 
 
+SMALL = (
+    "We removed Redis because the broker kept losing jobs after a restart",
+    "The parser fails on nested brackets, I will add a depth counter",
+    "Please translate the invoice template into German",
+    "The login page shows a blank screen in Safari on the first load",
+    "Compress images before upload to save bandwidth",
+    "Add a test for the date helper around midnight",
+    "The build is slow because eslint runs twice in the pipeline",
+    "Rename the customer column to account everywhere",
+    "Our docker image is 2 GB, use the slim base",
+    "The scheduler drifts by an hour when summer time begins",
+)
+
+
+@needs_model
+def test_in_a_journal_of_one_short_session_a_text_can_stand_out(home: Home) -> None:
+    """Ten messages: what was meant had a large share in what was usual, and stayed below the floor."""
+    home = Home(home.path, vectors=True)
+    talk(home, "first", *SMALL)
+    home.reindex()
+    assert texts(home.search("why did we get rid of the message queue", mode="semantic"))[:1] == [SMALL[0]]
+    for nonsense in ("recipe for lasagna", "banana volcano waltz", "zxqv blorp"):
+        assert texts(home.search(nonsense, mode="semantic")) == []
+
+
+@needs_model
+def test_what_a_fifth_of_a_journal_is_about_is_found(home: Home) -> None:
+    home = Home(home.path, vectors=True)
+    for n in range(20):
+        talk(home, f"talk{n}", *(f"{text}, as seen in case {n} of {n * 7}" for text in SMALL[:5]))
+    home.reindex()
+    found = texts(home.search("why did we drop the queue", mode="semantic"))
+    assert found
+    assert all(text.startswith(SMALL[0][:20]) for text in found[:10])
+
+
 @needs_model
 def test_what_both_find_says_so(talks: Home) -> None:
     best = talks.search("lentil soup recipe").matches[0]
@@ -134,7 +170,7 @@ def test_beside_words_a_model_brings_in_nothing_for_a_query_without_a_word_that_
     answers = {mode: home.search("2026-02-15", mode=mode) for mode in ("hybrid", "semantic")}
     assert {mode: texts(answer) for mode, answer in answers.items()} == {
         "hybrid": [],
-        "semantic": ["room 2026", "gate 02"],
+        "semantic": ["room 2026", "gate 02", "seat 15"],
     }
     by_chance = GUESSED.format("granite-embedding-30m-english")
     assert {mode: answer.notes for mode, answer in answers.items()} == {"hybrid": (), "semantic": (by_chance,)}
