@@ -19,6 +19,7 @@ from agent_journal.index.meaning import Embedded, Meaning
 from agent_journal.index.model import available, find
 from agent_journal.index.store import Store
 from agent_journal.index.sync import EmbeddingReport, Progress
+from agent_journal.index.vector_file import PRECISIONS
 from agent_journal.index.vectors_kept import FOLDER, NOTHING_YET, folder_of, kept_marks
 
 OTHERS_ONLY = "the vectors are of other settings or of another state of the journal, or damaged: aj reindex"
@@ -43,9 +44,12 @@ def opened(store: Store, config: Config, folders: Sequence[Path]) -> Semantics:
     meaning, _ = _opened(store, config, loaded.embedder.mark, loaded.embedder.dimensions)
     if meaning is not None and meaning.state.complete:
         return Semantics(loaded.embedder, meaning, loaded.why)
-    older = _older(store, config, folders, loaded.embedder.mark)
+    older = _older(store, config, folders, loaded.embedder)
     if older is not None and (meaning is None or older[1].messages > meaning.messages):
-        return Semantics(*older, loaded.why or f"{loaded.embedder.name} is not through yet: aj reindex")
+        unready = loaded.embedder.name
+        if older[0].mark == loaded.embedder.mark:
+            unready += f" in {config.index.vector_precision}"
+        return Semantics(*older, loaded.why or f"{unready} is not through yet: aj reindex")
     if meaning is None or not meaning.messages:
         made = meaning is None or meaning.vectors.count  # by other settings, or before the file was damaged
         return Semantics(None, None, loaded.why or (OTHERS_ONLY if made else NOTHING_YET))
@@ -74,21 +78,26 @@ def examined(store: Store, config: Config, folders: Sequence[Path]) -> tuple[boo
     return not loaded.why, said, meaning.messages / total if total else 0.0
 
 
-def _older(store: Store, config: Config, folders: Sequence[Path], but: str) -> tuple[Embedder, Meaning] | None:
-    kept = set(kept_marks(store))
+def _older(store: Store, config: Config, folders: Sequence[Path], chosen: Embedder) -> tuple[Embedder, Meaning] | None:
+    """Vectors of another model, or of the same in another precision."""
+    kept = kept_marks(store)
     for model in available(folders):
         with suppress(BadModel):
-            if model.mark == but or f"{model.mark}-{config.index.vector_precision}" not in kept:
-                continue
-            embedder = OnnxEmbedder(model, config.vector.threads)
-            meaning, _ = _opened(store, config, embedder.mark, embedder.dimensions)
-            if meaning is not None and meaning.messages:
-                return embedder, meaning
+            for precision in PRECISIONS:
+                own = model.mark == chosen.mark
+                if (own and precision == config.index.vector_precision) or f"{model.mark}-{precision}" not in kept:
+                    continue
+                embedder = chosen if own else OnnxEmbedder(model, config.vector.threads)
+                meaning, _ = _opened(store, config, embedder.mark, embedder.dimensions, precision)
+                if meaning is not None and meaning.messages:
+                    return embedder, meaning
     return None
 
 
-def _opened(store: Store, config: Config, mark: str, dimensions: int) -> tuple[Meaning | None, str]:
-    return Meaning.open(store, mark, dimensions, config.index.vector_precision, embedded(config))
+def _opened(
+    store: Store, config: Config, mark: str, dimensions: int, precision: str = ""
+) -> tuple[Meaning | None, str]:
+    return Meaning.open(store, mark, dimensions, precision or config.index.vector_precision, embedded(config))
 
 
 def embed(
