@@ -149,6 +149,11 @@ class Hybrid:
         strict = self.mode != "semantic" and self.embedder.is_semantic
         return not (strict and not familiar(self.lookup, self.embedder)) and understood(self.lookup, self.embedder)
 
+    @property
+    def unread(self) -> bool:
+        """Whether the model was not asked because it knows too few of the words."""
+        return self.embedder.is_semantic and not self._has_a_say()
+
     def _mask(self, seq: int) -> NDArray[np.bool_] | None:
         if not self.lookup.query.filters() and not any(isinstance(w, Phrase) for w in self.lookup.query.words()):
             return None

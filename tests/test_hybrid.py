@@ -124,7 +124,21 @@ def test_nonsense_finds_nothing(talks: Home, query: str) -> None:
 def test_nonsense_exits_1(talks: Home) -> None:
     ended = talks.aj("search", "zxqv blorp")
     assert (ended.returncode, ended.stdout) == (1, "")
-    assert ended.stderr.startswith("nothing found in 37 messages of 13 sessions · hybrid")
+    own = model.bundled()
+    assert own is not None
+    assert ended.stderr.splitlines() == [
+        f"{own.card.name} knows too few of these words",
+        "nothing found in 37 messages of 13 sessions · hybrid",
+    ]
+
+
+@needs_model
+def test_a_language_that_the_model_never_learnt_is_said_where_nothing_is_found(talks: Home) -> None:
+    own = model.bundled()
+    assert own is not None
+    answer = talks.search("почему мы убрали очередь", mode="semantic")
+    assert (answer.matches, answer.notes) == ((), (f"{own.card.name} knows too few of these words",))
+    assert talks.search("почему мы убрали очередь", mode="lexical").notes == ()
 
 
 @needs_model
@@ -452,13 +466,17 @@ def test_a_part_that_is_not_embedded_is_said(tmp_path: Path) -> None:
         (Totals(12, 3, True, 12, 0), "1 of 12 messages in 3 sessions · hybrid · 5.0 ms"),
         (
             Totals(210, 34, True, 12, 198),
-            "1 of 210 in 34 sessions · 12 messages with these words, 198 more near in meaning · hybrid · 5.0 ms",
+            "1 of 210 in 34 sessions · 12 messages with these words and the 198 nearest in meaning · hybrid · 5.0 ms",
         ),
         (
             Totals(120, 34, False, 1, 119),
-            "1 of 120 in at least 34 sessions · 1 message with these words, 119 more near in meaning · hybrid · 5.0 ms",
+            "1 of 120 in at least 34 sessions · "
+            "1 message with these words and the 119 nearest in meaning · hybrid · 5.0 ms",
         ),
-        (Totals(198, 1, True, 0, 198), "1 of 198 messages in 1 session · near in meaning · hybrid · 5.0 ms"),
+        (
+            Totals(198, 1, True, 0, 198),
+            "1 of 198 messages in 1 session · none with these words, these are nearest in meaning · hybrid · 5.0 ms",
+        ),
     ],
 )
 def test_a_page_says_how_many_were_brought_in_by_meaning_alone(tiny: Home, total: Totals, line: str) -> None:

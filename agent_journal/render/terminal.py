@@ -174,7 +174,7 @@ def status_lines(answer: Answer, look: Look) -> Iterator[str]:
         sessions = counted(answer.total.sessions, "session")
         more = "" if answer.total.exact else "at least "
         ranks = f"{first:,}" if first == last else f"{first:,}–{last:,}"
-        found, by_what = _found(answer.total, answer.embedder)
+        found, by_what = _found(answer)
         facts = [f"{ranks} of {found} in {more}{sessions}", *by_what, mode, f"{answer.took_ms:.1f} ms"]
     elif not (coverage.sessions or coverage.behind or coverage.stale):
         facts = [NONE_FOUND]  # to embed them would not help
@@ -189,15 +189,17 @@ def status_lines(answer: Answer, look: Look) -> Iterator[str]:
         yield from flowed([*hints, *next_page(answer.next)], look.width)
 
 
-def _found(total: Totals, embedder: str | None) -> tuple[str, list[str]]:
-    """(How many, by what if meaning brought some in.)"""
+def _found(answer: Answer) -> tuple[str, list[str]]:
+    """(How many, by what if meaning brought some in.) Something is always nearest: it may be far."""
+    total = answer.total
     if not total.meaning:
         return counted(total.messages, "message"), []
-    near = "with words like these" if embedder == HASH else "near in meaning"
+    near = "with words like these" if answer.embedder == HASH else "nearest in meaning"
     if not total.words:
-        return counted(total.messages, "message"), [near]
+        alone = near if answer.used == "semantic" else f"none with these words, these are {near}"
+        return counted(total.messages, "message"), [alone]
     words = f"{counted(total.words, 'message')} with these words"
-    return f"{total.messages:,}", [f"{words}, {total.meaning:,} more {near}"]
+    return f"{total.messages:,}", [f"{words} and the {total.meaning:,} {near}"]
 
 
 def list_status_lines(page: SessionList, fresh: Freshness, look: Look) -> Iterator[str]:
