@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import stat
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 from msgspec.structs import asdict, replace
 from onnx import TensorProto, external_data_helper, helper
 
+from agent_journal import models
 from agent_journal.errors import BadModel, JournalUnwritable, NoSuchModel
 from agent_journal.index import model, model_folder, onnx_file, trial
 from agent_journal.index.model import Model
@@ -509,6 +511,13 @@ def test_mark_of_a_folder_without_sums_survives_a_copy_and_not_other_weights(tmp
 
 
 # --- the bundled one ------------------------------------------------------------------------------------
+
+
+def test_the_manifest_leaves_nothing_of_a_model_to_be_guessed() -> None:
+    cards = tomllib.loads((Path(models.__path__[0]) / model.MANIFEST).read_text("utf-8"))["model"]
+    assert [set(card) for card in cards] == [set(Card.__struct_fields__)] * len(cards)
+    assert all(card["licence"] and card["source"] and card["sha256"] for card in cards)
+    assert [set(card["sha256"]) for card in cards] == [{card["model"], card["tokenizer"]} for card in cards]
 
 
 def test_bundled_model_is_as_its_manifest_says() -> None:
