@@ -124,6 +124,38 @@ def test_a_card_may_leave_the_length_of_vectors_to_the_graph(tmp_path: Path) -> 
     assert OnnxEmbedder(tiny(tmp_path, dimensions=0)).dimensions == tiny_model.DIMENSIONS
 
 
+INTERRUPTED = """
+import random, signal, sys
+from pathlib import Path
+from agent_journal.index.embed import OnnxEmbedder
+from agent_journal.index.model import Model
+from agent_journal.index.model_folder import Card
+
+def stop(*_):
+    raise KeyboardInterrupt
+
+signal.signal(signal.SIGALRM, stop)
+card = Card("tiny", 8, 32, "none", "model.onnx", "tokenizer.json")
+embedder, stops = OnnxEmbedder(Model(card, Path(sys.argv[1]), "installed"), 2), 0
+for turn in range(1000):
+    try:
+        signal.setitimer(signal.ITIMER_REAL, random.Random(turn).uniform(0.0001, 0.004))
+        embedder.embed(["soup recipe"] * 64)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    except KeyboardInterrupt:
+        stops += 1
+print(stops > 100)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has no timer that interrupts")
+def test_an_interruption_at_any_moment_ends_the_work_of_every_thread(tmp_path: Path) -> None:
+    """It met the lock of a future now and then: both sides waited for ever, or the lock was given back twice."""
+    command = [sys.executable, "-c", INTERRUPTED, str(tiny(tmp_path).folder)]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=LONGEST)
+    assert ended.stdout == "True\n", ended.stderr
+
+
 def test_no_texts_give_no_rows(tmp_path: Path) -> None:
     assert OnnxEmbedder(tiny(tmp_path)).embed([]).shape == (0, tiny_model.DIMENSIONS)
     assert HashEmbedder().embed([]).shape == (0, 384)
