@@ -489,7 +489,7 @@ class Journal:
 
 
 def _read_by_model(hybrid: Hybrid | None, *, empty: bool) -> tuple[str, ...]:
-    """Why nothing is near to nonsense, and to a language that the model did not learn; or why what is near may not be."""
+    """Why nothing is near to what is no word to the model, as nonsense; or why what is near may not be meant."""
     if hybrid and empty and hybrid.unread:
         return (UNREAD.format(hybrid.embedder.name),)
     return (GUESSED.format(hybrid.embedder.name),) if hybrid and not empty and hybrid.is_guess else ()

@@ -11,15 +11,11 @@ import hashlib
 import os
 import re
 import threading
-import time
 import unicodedata
-import weakref
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from msgspec import Struct
@@ -27,6 +23,7 @@ from numpy.typing import NDArray
 
 from agent_journal.config_keys import VECTORS_OFF
 from agent_journal.errors import BadModel, NoSuchModel, unreadable_model
+from agent_journal.index.crew import Crew
 from agent_journal.index.hashing import HashEmbedder
 from agent_journal.index.model import Model, find
 
@@ -41,7 +38,6 @@ LONGEST_RUN = 60.0  # seconds, for one text: even models of a gigabyte take a fe
 LONGEST_WORD = 64
 LETTERS_A_PIECE = 3.5  # of a word that a tokenizer knows; scripts without spaces have about one
 UNKNOWN = {"[UNK]", "<unk>"}  # the piece in place of what is in no vocabulary
-LAST_ITEM_SECONDS, LOOK_SECONDS = 2.0, 0.002  # an interruption waits for texts under way: 512 tokens take 0.1 s
 ADD_AGAIN = "add the model again with `aj models add PATH`"
 QUIET = 4  # onnxruntime: fatal only; what goes wrong is raised as well
 # Without them, onnxruntime 1.31 keeps an identifier of the machine below ~/.cache/Microsoft once it is imported, and
@@ -138,8 +134,8 @@ class OnnxEmbedder:
         return rows
 
     @cached_property
-    def _crew(self) -> _Crew:  # a query needs none
-        return _Crew(self._threads)
+    def _crew(self) -> Crew:  # a query needs none
+        return Crew(self._threads)
 
     def embed_query(self, text: str) -> NDArray[np.float32]:
         return self._vector(text, self._card.query_prefix)
@@ -232,71 +228,6 @@ class OnnxEmbedder:
         except self._errors as error:
             raise BadModel(f"{self._words} is of another model: it has tokens that {self._file} has not") from error
         return vector
-
-
-# --- threads --------------------------------------------------------------------------------------------
-
-
-class _Job(NamedTuple):
-    do: Callable[[int], None]
-    left: deque[int]
-    ended: list[BaseException | None]  # of each thread for which nothing is left: what went wrong
-    over: SimpleQueue[None]  # tells of each
-
-
-class _Crew:
-    """Threads that share out a job. No pool of futures, and none that is started for each job: an interruption that
-    meets the waiting thread inside a lock of theirs leaves it locked, and both sides then wait for ever. The queues
-    here are written in C, and whole after any interruption."""
-
-    def __init__(self, threads: int) -> None:
-        self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
-        self._threads = threads
-        for _ in range(threads):
-            threading.Thread(target=_serve, args=(self._jobs,), name="embed", daemon=True).start()
-        weakref.finalize(self, _dismiss, self._jobs, threads)
-
-    def share_out(self, do: Callable[[int], None], items: Sequence[int]) -> None:
-        job = _Job(do, deque(items), [], SimpleQueue())
-        asked = 0
-        try:
-            while asked < self._threads:
-                self._jobs.put(job)
-                asked += 1
-            while len(job.ended) < asked:
-                job.over.get()
-        except BaseException:
-            job.left.clear()
-            until = time.monotonic() + LAST_ITEM_SECONDS
-            while len(job.ended) < asked and time.monotonic() < until:  # each ends with the item it is at
-                time.sleep(LOOK_SECONDS)
-            raise
-        for failure in filter(None, job.ended):
-            raise failure
-
-
-def _serve(jobs: SimpleQueue[_Job | None]) -> None:
-    while job := jobs.get():
-        job.ended.append(_done(job))
-        job.over.put(None)
-
-
-def _done(job: _Job) -> BaseException | None:
-    try:
-        while True:
-            try:
-                item = job.left.popleft()
-            except IndexError:
-                return None
-            job.do(item)
-    except BaseException as error:  # noqa: BLE001 - raised by share_out(), in the thread that waits
-        job.left.clear()
-        return error
-
-
-def _dismiss(jobs: SimpleQueue[_Job | None], threads: int) -> None:
-    for _ in range(threads):
-        jobs.put(None)
 
 
 # --- the two libraries ----------------------------------------------------------------------------------

@@ -296,7 +296,7 @@ def test_a_model_that_is_missing_is_named_and_what_stands_in_for_it(home: Home, 
     answer = home.search("parser")
     assert (answer.used, answer.why) == (used, "no model is called absent")
     assert answer.embedder == ("hash" if fallback == "hash" else None)
-    by = "hybrid by hash" if fallback == "hash" else "lexical"
+    by = "hybrid by a hash of the words" if fallback == "hash" else "lexical"
     assert f"{by}, no model is called absent" in home.aj("search", "parser").stderr
     assert len(answer.matches) == 1
     assert kept.exists()  # the model may come back

@@ -20,7 +20,7 @@ from agent_journal.index import model
 from agent_journal.query import parse
 from agent_journal.render.style import Look
 from agent_journal.render.terminal import status_lines
-from agent_journal.search import GUESSED
+from agent_journal.search import GUESSED, UNREAD
 
 needs_model = pytest.mark.skipif(model.bundled() is None, reason="this checkout has no bundled model")
 
@@ -186,8 +186,8 @@ def test_beside_words_a_model_brings_in_nothing_for_a_query_without_a_word_that_
         "hybrid": [],
         "semantic": ["room 2026", "gate 02", "seat 15"],
     }
-    by_chance = GUESSED.format("granite-embedding-30m-english")
-    assert {mode: answer.notes for mode, answer in answers.items()} == {"hybrid": (), "semantic": (by_chance,)}
+    unread, by_chance = (note.format("granite-embedding-30m-english") for note in (UNREAD, GUESSED))
+    assert {mode: answer.notes for mode, answer in answers.items()} == {"hybrid": (unread,), "semantic": (by_chance,)}
 
 
 # --- filters hold ---------------------------------------------------------------------------------------
@@ -493,9 +493,9 @@ def test_an_answer_by_other_vectors_than_those_of_the_chosen_model_says_by_which
     by_tiny = structs.replace(tiny.search("ferry"), total=total, took_ms=5.0, why="no model is called lost")
     by_hash = structs.replace(by_tiny, embedder="hash")
     by_words = structs.replace(by_tiny, embedder=None, used="lexical", total=Totals(1, 1, True, 1, 0))
-    head = "1 of 3 in 1 session · 1 message with these words, 2 more"
+    head = "1 of 3 in 1 session · 1 message with these words and the 2"
     assert [next(status_lines(answer, Look(width=200))) for answer in (by_tiny, by_hash, by_words)] == [
-        f"{head} near in meaning · hybrid by tiny, no model is called lost · 5.0 ms",
+        f"{head} nearest in meaning · hybrid by tiny, no model is called lost · 5.0 ms",
         f"{head} with words like these · hybrid by a hash of the words, no model is called lost · 5.0 ms",
         "1 of 1 message in 1 session · lexical, no model is called lost · 5.0 ms",
     ]

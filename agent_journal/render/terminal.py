@@ -17,7 +17,7 @@ from agent_journal.render.style import Look, ago, counted, local
 from agent_journal.render.width import columns, cut, flowed, sentence, wrap_spans
 
 if TYPE_CHECKING:
-    from agent_journal.answer import Answer, Match, Snippet, Totals
+    from agent_journal.answer import Answer, Match, Snippet
     from agent_journal.search import Freshness, SessionList
     from agent_journal.session import StoredMessage
 
@@ -194,9 +194,10 @@ def _found(answer: Answer) -> tuple[str, list[str]]:
     total = answer.total
     if not total.meaning:
         return counted(total.messages, "message"), []
-    near = "with words like these" if answer.embedder == HASH else "nearest in meaning"
+    by_hash = answer.embedder == HASH
+    near = "with words like these" if by_hash else "nearest in meaning"
     if not total.words:
-        alone = near if answer.used == "semantic" else f"none with these words, these are {near}"
+        alone = near if by_hash or answer.used == "semantic" else f"none with these words, these are {near}"
         return counted(total.messages, "message"), [alone]
     words = f"{counted(total.words, 'message')} with these words"
     return f"{total.messages:,}", [f"{words} and the {total.meaning:,} {near}"]
