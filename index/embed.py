@@ -69,6 +69,8 @@ class Embedder(Protocol):
     def knows(self, word: str) -> bool:
         """Whether it is a word to the model, and not a heap of letters."""
 
+    def __hash__(self) -> int: ...
+
 
 class Loaded(Struct, frozen=True):
     embedder: Embedder | None

@@ -42,7 +42,7 @@ FEW_ROWS = 150  # left by a filter: what is usual is then told half by them, hal
 COMMON_SHARE = 0.4
 COMMON_ROWS = 1000  # enough for a mean; of fewer texts it is as much their subject as what texts have in common
 # Of a few texts, those that are meant decide themselves what is usual: of five, none can be two deviations above the
-# mean, and where a fifth is about one thing, hardly any of it. The fewer there are, the more the middle one tells.
+# mean, and where a fifth is about one thing, hardly any of it. The fewer there are, the more other texts tell.
 MANY_ROWS = 1000
 # What three cosines differ by is chance. Across 13,000 texts it is .038 to .07 (71 questions, granite).
 USUAL_DEVIATION, DEVIATION_ROWS = 0.05, 5
@@ -91,9 +91,7 @@ def told_by(cosines: Floats) -> Usual:
 
 
 def told_by_middle(cosines: Floats) -> Usual:
-    """By the middle one, and how far those below it lie from it: half of all may be meant, and it stays the same."""
-    if not len(cosines):
-        return told_by(cosines)
+    """By the middle one, and how far those below it lie from it: some may be near by chance, and it stays the same."""
     middle = float(np.median(cosines))
     below = cosines[cosines < middle] - middle
     variance = float(below @ below) + DEVIATION_ROWS * USUAL_DEVIATION**2
@@ -224,12 +222,18 @@ class Meaning:
         common: Floats = (enough * some.sum(axis=0) / max(len(some), 1)).astype(np.float32)
         return common
 
-    def usual(self, query: Floats, mask: NDArray[np.bool_] | None) -> Usual:
-        """Among what a filter leaves, and among everything the less that is: among a few, none stands out."""
+    @property
+    def smallness(self) -> float:
+        """1 without any text, 0 for a journal that tells by itself what is usual."""
+        return max(0.0, 1 - self.vectors.count / MANY_ROWS)
+
+    def usual(self, query: Floats, mask: NDArray[np.bool_] | None, others: Floats) -> Usual:
+        """Among what a filter leaves, and among everything the less that is: among a few, none stands out. `others`:
+        vectors of texts of no journal, if any are to tell in a small one."""
         found = self._sampled(query, np.arange(self.vectors.count))
         everywhere = told_by(found)
-        if len(found) < MANY_ROWS:
-            everywhere = everywhere.mixed(told_by_middle(found), 1 - len(found) / MANY_ROWS)
+        if len(others):
+            everywhere = everywhere.mixed(told_by_middle(others @ query), self.smallness)
         if mask is None:
             return everywhere
         rows = np.flatnonzero(mask)

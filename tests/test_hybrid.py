@@ -88,7 +88,8 @@ def test_in_a_journal_of_one_short_session_a_text_can_stand_out(home: Home) -> N
     home = Home(home.path, vectors=True)
     talk(home, "first", *SMALL)
     home.reindex()
-    assert texts(home.search("why did we get rid of the message queue", mode="semantic"))[:1] == [SMALL[0]]
+    for question in ("why did we get rid of the message queue", "why did we drop the queue"):
+        assert texts(home.search(question))[:1] == [SMALL[0]]
     for nonsense in ("recipe for lasagna", "banana volcano waltz", "zxqv blorp"):
         assert texts(home.search(nonsense, mode="semantic")) == []
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from journals import Home, hits
 
 from agent_journal.errors import JournalUnwritable
-from agent_journal.index.meaning import NOTHING, PLACE, Embedded, Meaning, State, Usual, _Index, _read, told_by_middle
+from agent_journal.index.meaning import NOTHING, PLACE, Embedded, Meaning, State, _Index, _read
 from agent_journal.index.sync import EmbeddingReport
 from agent_journal.index.vectors import Vectors
 
@@ -170,19 +170,23 @@ def test_without_any_vector_a_query_stays_as_it_is(tmp_path: Path) -> None:
     assert meaning.distinct(np.array([0.6, 0.8], np.float32)).tolist() == pytest.approx([0.6, 0.8])
 
 
-def test_what_is_usual_by_the_middle_does_not_ask_how_near_the_nearer_half_is() -> None:
-    far, near = [0.2, 0.3, 0.4], [0.5, 0.6, 0.7]
-    usual = told_by_middle(np.array([*far, 0.45, *near], np.float32))
-    assert usual == told_by_middle(np.array([*far, 0.45, 0.9, 0.9, 0.9], np.float32))
-    assert usual.mean == pytest.approx(0.45)
-    assert usual.deviation > 0.1
-    assert told_by_middle(np.empty(0, np.float32)) == Usual(0.0, 1.0)
+def test_what_is_usual_in_a_small_journal_is_told_by_other_texts(tmp_path: Path) -> None:
+    """All of three messages are about what was asked: that makes none of them usual. Nor is one of the others, by
+    chance, a measure for all."""
+    vectors = Vectors.create(tmp_path, "m", 2, "f32")
+    vectors.append(np.arange(3, dtype=np.uint64), np.array([[0.9, 0], [0.92, 0], [0.94, 0]], np.float32))
+    vectors.commit()
+    meaning = Meaning(tmp_path, vectors, Embedded(), np.empty(0, PLACE), State("", "", 0))
+    others = np.array([[0.4, 0], [0.45, 0], [0.5, 0], [0.6, 0], [0.95, 0]], np.float32)
+    usual = meaning.usual(np.array([1, 0], np.float32), None, others)
+    assert usual.mean == pytest.approx(0.5, abs=0.01)
+    assert usual.strength(np.array([0.5, 0.9], np.float32)).tolist() == pytest.approx([0.0, 6.7], abs=0.1)
 
 
 def test_a_message_that_is_not_there_has_no_strength(tiny: Home) -> None:
     meaning = opened(tiny)
     query = np.asarray(meaning.vectors.vectors[0], np.float32)
-    found = meaning.strengths(query, np.array([0, 10**6], np.int64), meaning.usual(query, None))
+    found = meaning.strengths(query, np.array([0, 10**6], np.int64), meaning.usual(query, None, query[None]))
     assert found.tolist() == [0.0, 0.0]
 
 
