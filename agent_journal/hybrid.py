@@ -54,7 +54,8 @@ def understood(lookup: Lookup, embedder: Embedder) -> bool:
 def familiar(lookup: Lookup, embedder: Embedder) -> float:
     """The share of the query that is words to the model: names of code and other languages are not."""
     topical = _topical(lookup)
-    return sum(map(embedder.knows, topical)) / len(topical) if topical else 1.0
+    known = [text for text in topical if not words.is_name(text) and embedder.knows(text)]
+    return len(known) / len(topical) if topical else 1.0
 
 
 def _topical(lookup: Lookup) -> list[str]:

@@ -90,6 +90,11 @@ def is_hyphened(word: str) -> bool:
     return _HYPHENED.fullmatch(word) is not None
 
 
+def is_name(word: str) -> bool:
+    """parseHttpHeader, parse_http_header: of code. What its parts mean is not what it is."""
+    return "_" in word or _HUMP.search(word) is not None
+
+
 def is_hash(word: str) -> bool:
     """A commit's name, or the beginning of one."""
     return _HASH.fullmatch(word) is not None

@@ -191,6 +191,16 @@ def test_beside_words_a_model_brings_in_nothing_for_a_query_without_a_word_that_
     assert {mode: answer.notes for mode, answer in answers.items()} == {"hybrid": (unread,), "semantic": (by_chance,)}
 
 
+@needs_model
+def test_names_of_code_are_no_words_to_a_model(home: Home) -> None:
+    """`validateSyncFields SyncRequest` put messages about checks of other requests before the one with both names."""
+    home = Home(home.path, vectors=True)
+    talk(home, "names", "validateSyncFields(SyncRequest) is called twice", "each field of a request is checked first")
+    home.reindex()
+    (match,) = home.search("validateSyncFields sync_request").matches
+    assert (match.message.message.text[:18], match.parts.meaning) == ("validateSyncFields", 0.0)
+
+
 # --- filters hold ---------------------------------------------------------------------------------------
 
 
