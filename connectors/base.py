@@ -10,10 +10,10 @@ import os
 import re
 import stat
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from msgspec import Struct, field
 
@@ -34,6 +34,7 @@ class Source(Struct, frozen=True):
     files: tuple[FileStat, ...]  # everything whose change means reading again; path's own stat first
     kind: str = ""  # which of its formats the connector will read; private to it
     read_last: bool = False  # repeats what other sources tell better: read when those are known
+    shared: bool = False  # holds many sessions: its connector is Sharing, and each is read when it changed
     home: str = LOCAL
 
     @property
@@ -80,6 +81,23 @@ class Reading(Struct):
         if len(self.bad_lines) < self.MAX_NAMED:
             self.bad_lines.append((number, reason))
 
+    def join(self, other: Reading) -> None:
+        self.transcripts += other.transcripts
+        self.skipped.update(other.skipped)
+        self.bad_lines += other.bad_lines[: self.MAX_NAMED - len(self.bad_lines)]
+        self.bad_line_count += other.bad_line_count
+        self.lines += other.lines
+
+
+class Part(Struct, frozen=True):
+    """A session of a source that holds many; what such a source has besides is a part, too."""
+
+    name: str  # the same in every reading
+    mark: str  # of all that its reading depends on: where this is the same, so is what would be read
+    # Until the next part is asked for. Both raise UnreadableSource, for this part alone.
+    size: Callable[[], int]  # bytes to be read, about
+    read: Callable[[], Reading]
+
 
 class Connector(Protocol):
     """One agent. Instances hold no state: every call may come from a different run."""
@@ -105,6 +123,33 @@ class Connector(Protocol):
         ...
 
     def resume(self, session: Session) -> Resume | None: ...
+
+
+@runtime_checkable
+class Sharing(Connector, Protocol):
+    """An agent that keeps many sessions in one file, which may be larger than memory and changes with each of them."""
+
+    def sessions(self, source: Source) -> Generator[Part, None, None]:
+        """All of a shared source, to be read one by one; telling marks costs little beside reading. Raises
+        UnreadableSource and nothing else."""
+        ...
+
+
+def whole(parts: Iterable[Part]) -> Reading:
+    reading = Reading()
+    for part in parts:
+        reading.join(part.read())
+    return reading
+
+
+def mark_of(*facts: object) -> str:
+    """Facts are what a database or JSON holds."""
+    mark = hashlib.blake2b(digest_size=12)
+    for fact in facts:
+        told = fact if isinstance(fact, bytes) else repr(fact).encode("utf-8", "surrogatepass")
+        mark.update(b"%d:" % len(told))
+        mark.update(told)
+    return mark.hexdigest()
 
 
 def stat_of(path: Path) -> FileStat | None:

@@ -5,14 +5,23 @@ Never writes to the editor's folders. How the databases are read is in cursor_st
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from pathlib import Path
 
 from msgspec.structs import replace
 
-from agent_journal.connectors.base import Discovery, Reading, Source, database_files, entries, given_folder, stat_of
+from agent_journal.connectors.base import (
+    Discovery,
+    Part,
+    Reading,
+    Source,
+    database_files,
+    entries,
+    given_folder,
+    stat_of,
+    whole,
+)
 from agent_journal.connectors.cursor_files import (
-    TRANSCRIPT,
     home_transcripts,
     is_home,
     parent_of,
@@ -62,10 +71,14 @@ class CursorIde:
         return discovery
 
     def parse(self, source: Source) -> Reading:
-        from agent_journal.connectors.cursor_states import read_state
         from agent_journal.connectors.cursor_transcripts import read_transcript
 
-        return read_transcript(source) if source.kind == TRANSCRIPT else read_state(source)
+        return whole(self.sessions(source)) if source.shared else read_transcript(source)
+
+    def sessions(self, source: Source) -> Generator[Part, None, None]:
+        from agent_journal.connectors.cursor_states import sessions
+
+        return sessions(source)
 
     def resume(self, session: Session) -> Resume | None:
         """The editor opens folders, not chats."""
@@ -77,7 +90,7 @@ def _add_file(path: Path, discovery: Discovery) -> None:
         discovery.sources += [replace(source, agent=AGENT) for source in transcripts(tellings(path), discovery)]
         return
     files, beside = database_files(path), stat_of(path.with_name("workspace.json"))
-    discovery.sources.append(Source(AGENT, path, files + ((beside,) if beside else ())))
+    discovery.sources.append(Source(AGENT, path, files + ((beside,) if beside else ()), shared=True))
 
 
 def _add_databases(root: Path, discovery: Discovery) -> None:

@@ -2,14 +2,17 @@
 
 One database holds all chats of a machine and may be gigabytes long: chats are read one by one, and their messages
 ("bubbles") by key, one at a time. What the editor keeps beside them (diffs, checkpoints, context) is never read.
+Whether a chat changed is told by its document, by how many bytes its bubbles take, and by what other chats and
+workspaces say of it.
 """
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cached_property
+import re
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property, partial
 from pathlib import Path, PureWindowsPath
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -19,12 +22,14 @@ from msgspec import structs
 from agent_journal.connectors import database
 from agent_journal.connectors.base import (
     Discovery,
+    Part,
     Reading,
     Source,
     database_files,
     entries,
     items,
     mapping,
+    mark_of,
     readable,
     session_key,
     string,
@@ -38,27 +43,27 @@ from agent_journal.session import Message, Origin, Role, Session, Text, Transcri
 GLOBAL = "globalStorage"
 _CHATS, _PROMPTS = "workbench.panel.aichat.view.aichat.chatdata", "aiService.prompts"
 _PANE, _VIEW = "workbench.panel.composerChatViewPane", "workbench.panel.aichat.view."
+_STARTED = re.compile(rb'"sub(?:agentC|C)omposerIds"\s*:\s*\[\s*"')  # in the document of a chat that started others
 
 
-def read_state(source: Source) -> Reading:
-    reading = Reading()
+def sessions(source: Source) -> Generator[Part, None, None]:
     with database.reading(source.path) as db:
-        state = _State(db, source, reading)
-        state.read_composers()
-        state.read_chats()
-        state.read_prompts()
-    reading.skipped = +reading.skipped  # without the kinds that were not there
-    return reading
+        state = _State(db, source)
+        yield from state.composers()
+        yield from state.old_lists()
+        yield state.rest()
 
 
 @dataclass
 class _State:
     """One state database: tables of keys and values."""
 
-    db: sqlite3.Connection
+    db: database.Database
     source: Source
-    reading: Reading
-    bubbles_read: int = 0
+    reading: Reading = field(default_factory=Reading)  # of the part that is read now
+    beside: Reading = field(default_factory=Reading)  # what no chat is to blame for
+    bubbles_read: int = 0  # of the chat that is read now
+    bubbles_placed: int = 0  # of all chats
 
     @property
     def is_global(self) -> bool:
@@ -74,16 +79,20 @@ class _State:
         """Keys from the first up to the one behind the last, with their JSON: a range, because tables are long."""
         if table not in self.tables:
             return
-        size = database.length("value")
-        kept = f"CASE WHEN {size} <= ? THEN value END"
-        query = f"SELECT key, {kept}, {size} FROM {table} WHERE key >= ? AND key < ? ORDER BY key"
-        for key, value, length in self.db.execute(query, (MAX_LINE_BYTES, first, behind)):
+        for key, value, length in self._raw(table, "value", first, behind):
             if length is None:
                 self.reading.skipped["deleted"] += 1
             elif value is None:
                 self.reading.bad_line(0, f"{str(key)[:60]}: {too_long()}")
             elif (json := self._json(str(key), value)) is not None:
                 yield str(key), json
+
+    def _raw(self, table: str, value: str, first: str, behind: str) -> Iterator[tuple[str, Any, int | None]]:
+        """(key, value unless it is too long, its length) of each; `value` is SQL."""
+        size = database.length("value")
+        kept = f"CASE WHEN {size} <= ? THEN {value} END"
+        query = f"SELECT key, {kept}, {size} FROM {table} WHERE key >= ? AND key < ? ORDER BY key"
+        return self.db.execute(query, (MAX_LINE_BYTES, first, behind))
 
     def value(self, table: str, key: str) -> Any:
         return next((value for _, value in self.values(table, key, key + "\0")), None)
@@ -105,25 +114,25 @@ class _State:
     @cached_property
     def own_folder(self) -> str | None:
         """Of a workspace's database, which stands beside the name of its folder."""
-        return _folder(self.source.path.parent, self.reading)
+        return _folder(self.source.path.parent, self.beside)
 
     @cached_property
     def folders(self) -> dict[str, str]:
-        """Chat -> workspace, as the workspaces' own databases tell. Asked only for a chat that does not tell itself."""
+        """Chat -> workspace, as the workspaces' own databases tell; it counts where a chat does not tell itself."""
         found: dict[str, str] = {}
         storage = self.source.path.parent.parent / WORKSPACES
         for entry in entries(storage, Discovery()) if self.is_global else []:
             path = Path(entry.path, DATABASE)
             files = database_files(path) if entry.is_dir(follow_symlinks=False) else ()
-            folder = _folder(path.parent, self.reading) if files else None
+            folder = _folder(path.parent, self.beside) if files else None
             if folder is None:
                 continue
             try:
                 with database.reading(path) as db:
-                    named = _State(db, Source(AGENT, path, files), self.reading).shown_composers()
+                    named = _State(db, Source(AGENT, path, files), self.beside).shown_composers()
                     found |= {composer: folder for composer in named if composer not in found}
             except UnreadableSource as error:
-                self.reading.bad_line(0, error.message)
+                self.beside.bad_line(0, error.message)
         return found
 
     def shown_composers(self) -> Iterator[str]:
@@ -137,21 +146,66 @@ class _State:
             if not key.endswith(".hidden"):
                 yield from (name.removeprefix(_VIEW) for name in mapping(panes) if name.startswith(_VIEW))
 
-    def read_composers(self) -> None:
-        parents: dict[str, str] = {}
-        made: list[Transcript] = []
-        for key, fields in self.values("cursorDiskKV", "composerData:", "composerData;"):
-            composer = _Composer(self, key.partition(":")[2], mapping(fields))
-            for child in composer.children():
-                parents.setdefault(child, composer.id)
-            made += composer.transcripts()
-        self.reading.transcripts += [_below(one, parents.get(one.session.id)) for one in made]
-        if "cursorDiskKV" in self.tables:
-            query = "SELECT count(*) FROM cursorDiskKV WHERE key >= 'bubbleId:' AND key < 'bubbleId;'"
-            lost = self.db.execute(query).fetchone()[0] - self.bubbles_read
-            self.reading.skipped["bubble/of no chat"] += max(lost, 0)
+    # --- the parts ---------------------------------------------------------------------------------------
 
-    def read_chats(self) -> None:
+    def composers(self) -> Iterator[Part]:
+        if "cursorDiskKV" not in self.tables:
+            return
+        documents, parents = self._documents()
+        headers = self._headers()
+        size = f"SELECT count(*), total({database.length('value')}) FROM cursorDiskKV WHERE key >= ? AND key < ?"
+        for name, (document, length) in documents.items():
+            count, bubbles = self.db.execute(size, (f"bubbleId:{name}:", f"bubbleId:{name};")).fetchone()
+            self.bubbles_placed += count
+            parent = parents.get(name)
+            told = (document, headers.get(name), count, bubbles, parent, self.own_folder, self.folders.get(name))
+            read = partial(self._read, partial(self._composer, name, count, parent))
+            yield Part(name, mark_of(*told), partial(int, length + bubbles), read)
+
+    def _documents(self) -> tuple[dict[str, tuple[str, int]], dict[str, str]]:
+        """(chat -> the mark of its document and how long that is, chat -> the one that started it)"""
+        marks: dict[str, tuple[str, int]] = {}
+        parents: dict[str, str] = {}
+        for key, value, length in self._raw("cursorDiskKV", "CAST(value AS BLOB)", "composerData:", "composerData;"):
+            name = key.partition(":")[2]
+            marks[name] = mark_of(value, length), length or 0
+            for child in _children(value) if value and _STARTED.search(value) else ():
+                parents.setdefault(child, name)
+        return marks, parents
+
+    def _headers(self) -> dict[Any, str]:
+        held = database.columns(self.db, "composerHeaders")
+        if "composerId" not in held:
+            return {}
+        told: dict[Any, str] = {}
+        for row in database.rows(self.db, "composerHeaders", ("composerId", "isSubagent", "value")):
+            name = row["composerId"]
+            told[name] = mark_of(told.get(name), row.get("isSubagent"), row.get("value"))
+        return told
+
+    def _read(self, fill: Callable[[], None]) -> Reading:
+        self.reading, self.bubbles_read = Reading(), 0
+        with self.db.one_session():
+            fill()
+        self.reading.skipped = +self.reading.skipped  # without the kinds that were not there
+        return self.reading
+
+    def _composer(self, name: str, bubbles: int, parent: str | None) -> None:
+        for _, fields in self.values("cursorDiskKV", f"composerData:{name}", f"composerData:{name}\0"):
+            made = _Composer(self, name, mapping(fields)).transcripts()
+            self.reading.transcripts += [_below(one, parent) for one in made]
+        self.reading.skipped["bubble/of no chat"] += max(bubbles - self.bubbles_read, 0)
+
+    def old_lists(self) -> Iterator[Part]:
+        """Each is one value."""
+        for key, fill in ((_CHATS, self._chats), (_PROMPTS, self._prompts)):
+            found = self._raw("ItemTable", "value", key, key + "\0") if "ItemTable" in self.tables else ()
+            for _, value, length in found:
+                folders = self.folders if key == _CHATS else None
+                mark = mark_of(value, length, self.own_folder, folders)
+                yield Part(key, mark, partial(int, length or 0), partial(self._read, fill))
+
+    def _chats(self) -> None:
         """The chat panel of 2024, which knows only when a chat was last used."""
         for raw in items(mapping(self.value("ItemTable", _CHATS)).get("tabs")):
             tab = mapping(raw)
@@ -165,7 +219,7 @@ class _State:
             else:
                 self.reading.skipped["chat without an id"] += 1
 
-    def read_prompts(self) -> None:
+    def _prompts(self) -> None:
         """Prompts of a workspace, without answers or times: all that is left of chats that were deleted."""
         texts = [string(mapping(one), "text") for one in items(self.value("ItemTable", _PROMPTS))]
         messages = tuple(Message(Role.USER, (Text(text),)) for text in texts if text and text.strip())
@@ -173,6 +227,14 @@ class _State:
         if messages:
             name = f"prompts/{readable(self.source.path.parent.name)}"
             self.reading.transcripts.append(Transcript(self.session(name, self.own_folder), messages, second_hand=True))
+
+    def rest(self) -> Part:
+        """What belongs to no chat. It was counted with the marks, so nothing is left to be read."""
+        query = "SELECT count(*) FROM cursorDiskKV WHERE key >= 'bubbleId:' AND key < 'bubbleId;'"
+        every = self.db.execute(query).fetchone()[0] if "cursorDiskKV" in self.tables else 0
+        skipped = Counter({"bubble/of no chat": max(every - self.bubbles_placed, 0)}) + self.beside.skipped
+        reading = structs.replace(self.beside, skipped=skipped)
+        return Part("", mark_of(sorted(skipped.items()), reading.bad_lines), int, lambda: reading)
 
     def session(self, name: str, workspace: str | None, **more: Any) -> Session:
         origin = Origin(path=readable(str(self.source.path)), home=self.source.home)
@@ -215,6 +277,15 @@ def _below(transcript: Transcript, parent: str | None) -> Transcript:
 # One chat.
 
 
+def _children(document: bytes) -> Iterator[str]:
+    try:
+        fields = mapping(decoded(document))
+    except ValueError:
+        return
+    for key in ("subagentComposerIds", "subComposerIds"):
+        yield from (child for child in items(fields.get(key)) if isinstance(child, str))
+
+
 def _with_times(messages: Iterator[Message]) -> Iterator[Message]:
     """Versions that wrote no time of a prompt wrote that of its answer, which was begun at once."""
     waiting: Message | None = None
@@ -237,10 +308,6 @@ class _Composer:
     id: str
     fields: dict[str, Any]
     told_folder: str | None = None  # by a bubble
-
-    def children(self) -> Iterator[str]:
-        for key in ("subagentComposerIds", "subComposerIds"):
-            yield from (child for child in items(self.fields.get(key)) if isinstance(child, str))
 
     def transcripts(self) -> list[Transcript]:
         """One, or none for a chat in which nothing was said."""

@@ -23,26 +23,55 @@ from agent_journal.errors import UnreadableSource
 MAX_COPY_BYTES = 8 * 2**30
 MAX_VALUE_BYTES = 256 * 2**20  # beyond it SQLite refuses the row
 MAX_VALUE_KEPT = MAX_LINE_BYTES
-MAX_SECONDS = 120.0  # of reading one database; STEPS of SQLite's machine between two looks at the clock
+MAX_SECONDS = 120.0  # of reading one session; STEPS of SQLite's machine between two looks at the clock
 STEPS = 100_000
 COPIES = 5  # tries to copy a database that is being written; its log is moved into it once in a thousand pages
 _JOURNAL = bytes.fromhex("d9d505f920a163d7")  # how a rollback journal in use begins
 _RECURSIVE = 33  # SQLITE_RECURSIVE; Python has no name for it
 
 
+class Database(sqlite3.Connection):
+    """A connection that cannot write."""
+
+    path: Path  # of the agent's own file
+    at_rest: FileStat | None = None  # that file as it was when it was opened, where it is read in its place
+    deadline = 0.0
+    ran_out = False
+
+    def stopping(self) -> bool:
+        self.ran_out |= time.monotonic() > self.deadline
+        return self.ran_out
+
+    @contextmanager
+    def one_session(self) -> Iterator[None]:
+        """Reading one of many sessions, each with time of its own unless that ran out for one. Raises UnreadableSource,
+        also where the agent began to write meanwhile: what was read then may be of two states."""
+        with _named(self.path):
+            if not self.ran_out:
+                self.deadline = time.monotonic() + MAX_SECONDS
+            yield
+            if self.at_rest and stat_of(self.path) != self.at_rest:
+                raise UnreadableSource(f"{self.path}: its agent began to write it; it is read when that is done")
+
+
 @contextmanager
-def reading(path: Path) -> Iterator[sqlite3.Connection]:
-    """A connection that cannot write. Raises UnreadableSource for whatever SQLite or the disk refuses."""
+def reading(path: Path) -> Iterator[Database]:
+    """Raises UnreadableSource for whatever SQLite or the disk refuses."""
+    with _named(path), tempfile.TemporaryDirectory(prefix="aj-") as folder, _opened(path, Path(folder)) as db:
+        yield db
+
+
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
     try:
-        with tempfile.TemporaryDirectory(prefix="aj-") as folder, _opened(path, Path(folder)) as db:
-            yield db
+        yield
     except (sqlite3.Error, OSError, OverflowError, UnicodeDecodeError) as error:  # the last: of a damaged schema
         raise UnreadableSource(f"{path}: {getattr(error, 'strerror', None) or error}") from error
 
 
 @contextmanager
-def _opened(path: Path, folder: Path) -> Iterator[sqlite3.Connection]:
-    files = database_files(path)
+def _opened(path: Path, folder: Path) -> Iterator[Database]:
+    own, files = path, database_files(path)
     if not files:
         raise UnreadableSource(f"{path}: not a file")
     if any(f.path.name.endswith("-journal") and _is_hot(f.path) for f in files[1:]):
@@ -53,14 +82,15 @@ def _opened(path: Path, folder: Path) -> Iterator[sqlite3.Connection]:
             raise UnreadableSource(f"{path}: too large to copy while its agent is writing; close the agent first")
         path = _copied(files[0], [f.path for f in live], folder)
     how = "mode=rw" if live else "mode=ro&immutable=1"  # the copy is ours: SQLite may replay its log into it
-    db = sqlite3.connect(f"{path.absolute().as_uri()}?{how}", uri=True)
+    db = sqlite3.connect(f"{path.absolute().as_uri()}?{how}", uri=True, factory=Database)
+    db.path, db.at_rest = own, None if live else files[0]
     db.text_factory = _text
     db.execute("PRAGMA query_only = 1")
     db.execute("PRAGMA trusted_schema = 0")
     db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES)
     db.set_authorizer(_allowed)
-    deadline = time.monotonic() + MAX_SECONDS
-    db.set_progress_handler(lambda: time.monotonic() > deadline, STEPS)
+    db.deadline = time.monotonic() + MAX_SECONDS
+    db.set_progress_handler(db.stopping, STEPS)
     try:
         yield db
     finally:

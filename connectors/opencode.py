@@ -5,11 +5,12 @@ Nothing is written. How the three are read is in opencode_stores.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from pathlib import Path
 
 from agent_journal.connectors.base import (
     Discovery,
+    Part,
     Reading,
     Source,
     database_files,
@@ -17,6 +18,7 @@ from agent_journal.connectors.base import (
     given_folder,
     is_plain_id,
     stat_of,
+    whole,
 )
 from agent_journal.session import Resume, Session
 
@@ -76,12 +78,18 @@ class OpenCode:
             files = (own,) if own else ()
         if files:
             # A database has all that was in files before it, and what was taken back since.
-            discovery.sources.append(Source(self.agent, path, files, kind, read_last=kind != DATABASE))
+            shared = kind == DATABASE
+            discovery.sources.append(Source(self.agent, path, files, kind, read_last=not shared, shared=shared))
 
     def parse(self, source: Source) -> Reading:
         from agent_journal.connectors.opencode_stores import read
 
-        return read(source)
+        return whole(self.sessions(source)) if source.shared else read(source)
+
+    def sessions(self, source: Source) -> Generator[Part, None, None]:
+        from agent_journal.connectors.opencode_stores import sessions
+
+        return sessions(source)
 
     def resume(self, session: Session) -> Resume | None:
         if not is_plain_id(session.id):

@@ -1,69 +1,107 @@
 """OpenCode's three stores, read as turns: a message and its parts; what those mean is in opencode_records.
 
-No path out of a log is followed.
+A database may be larger than memory: its sessions are read one by one. No path out of a log is followed.
 """
 
 from __future__ import annotations
 
 import sqlite3
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from agent_journal.connectors import database
 from agent_journal.connectors.base import (
     Discovery,
+    Part,
     Reading,
     Source,
     entries,
     is_plain_id,
     items,
     mapping,
+    mark_of,
     readable,
     string,
 )
 from agent_journal.connectors.blocks import kind_name
 from agent_journal.connectors.jsonl import decoded, json_object, parsed, sidecar, too_long
-from agent_journal.connectors.opencode import DATABASE, EXPORT, TREE, messages_of
+from agent_journal.connectors.opencode import TREE, messages_of
 from agent_journal.connectors.opencode_records import Turn, told
 from agent_journal.errors import UnreadableSource
 
 _SESSION = (
-    "id", "project_id", "parent_id", "directory", "title", "version", "slug", "revert", "time_created", "time_archived",
+    "id", "project_id", "parent_id", "directory", "title", "version", "slug", "revert", "time_created", "time_updated",
+    "time_archived",
 )  # fmt: skip
+_HELD = ("message", "part", "session_message")  # the tables that hold what was said
 
 
 def read(source: Source) -> Reading:
+    """A tree of files, or an export."""
     reading = Reading()
-    for info, turns in _READERS[source.kind](source.path, reading):
-        if transcript := told(info, turns, source, reading.skipped):
-            reading.transcripts.append(transcript)
+    info, turns = (_from_tree if source.kind == TREE else _from_export)(source.path, reading)
+    if transcript := told(info, turns, source, reading.skipped):
+        reading.transcripts.append(transcript)
     return reading
 
 
 # Where sessions stand: each reader gives a session's facts, in the words of its files, and its turns.
 
 
-def _from_database(path: Path, reading: Reading) -> Iterator[tuple[dict[str, Any], list[Turn]]]:
-    with database.reading(path) as db:
+def sessions(source: Source) -> Generator[Part, None, None]:
+    with database.reading(source.path) as db:
         if "id" not in database.columns(db, "session"):
-            raise UnreadableSource(f"{readable(str(path))}: no database of OpenCode")
+            raise UnreadableSource(f"{readable(str(source.path))}: no database of OpenCode")
         parents = {row.get("id"): row.get("parent_id") for row in database.rows(db, "session", ("id", "parent_id"))}
         worktrees = {row.get("id"): row.get("worktree") for row in database.rows(db, "project", ("id", "worktree"))}
-        for row in list(database.rows(db, "session", _SESSION, "ORDER BY id")):
-            parent = row.get("parent_id")
-            yield (
-                {
-                    **row,
-                    "parentID": parent,
-                    "grandparentID": parents.get(parent),
-                    "worktree": worktrees.get(row.get("project_id")),
-                    "time": {"archived": row.get("time_archived")},
-                    "revert": parsed(row.get("revert")),
-                },
-                _turns(db, row.get("id"), reading) or _next_turns(db, row.get("id"), reading),
-            )
+        held = [_held(db, table) for table in _HELD]
+        for row in database.rows(db, "session", _SESSION, "ORDER BY id"):
+            parent, project = row.get("parent_id"), row.get("project_id")
+            info = row | {"grandparentID": parents.get(parent), "worktree": worktrees.get(project)}
+            mark = mark_of(*info.values(), *(table.get(row.get("id")) for table in held))
+            size, read = partial(_size, db, row.get("id")), partial(_session, db, info, source)
+            yield Part(str(row.get("id")), mark, size, read)
+
+
+def _held(db: sqlite3.Connection, table: str) -> dict[Any, tuple[int, ...]]:
+    """Of each session, how many rows it has, and when the last of them was written: a part is written again when its
+    tool ends. A version that did not note that has bytes to be counted, which takes far longer."""
+    columns = database.columns(db, table)
+    times = [name for name in ("time_created", "time_updated") if name in columns]
+    if not {"session_id", "data"} <= columns:
+        return {}
+    told = [f"max({name})" for name in times]
+    if "time_updated" not in columns:
+        told.append(f"sum({database.length('data')})")
+    found = db.execute(f'SELECT session_id, count(*), {", ".join(told)} FROM "{table}" GROUP BY session_id')
+    return {session: tuple(facts) for session, *facts in found}
+
+
+def _size(db: database.Database, session: Any) -> int:
+    with db.one_session():
+        found = [
+            db.execute(f'SELECT total({database.length("data")}) FROM "{table}" WHERE session_id = ?', (session,))
+            for table in _HELD
+            if {"session_id", "data"} <= database.columns(db, table)
+        ]
+        return sum(int(size) for rows in found for (size,) in rows)
+
+
+def _session(db: database.Database, info: dict[str, Any], source: Source) -> Reading:
+    reading, session = Reading(), info.get("id")
+    with db.one_session():
+        turns = _turns(db, session, reading) or _next_turns(db, session, reading)
+    facts = info | {
+        "parentID": info.get("parent_id"),
+        "time": {"archived": info.get("time_archived")},
+        "revert": parsed(info.get("revert")),
+    }
+    if transcript := told(facts, turns, source, reading.skipped):
+        reading.transcripts.append(transcript)
+    return reading
 
 
 def _turns(db: sqlite3.Connection, session: Any, reading: Reading) -> list[Turn]:
@@ -110,7 +148,7 @@ def _column(row: dict[str, Any], reading: Reading) -> dict[str, Any] | None:
     return None
 
 
-def _from_tree(path: Path, reading: Reading) -> Iterator[tuple[dict[str, Any], list[Turn]]]:
+def _from_tree(path: Path, reading: Reading) -> tuple[dict[str, Any], list[Turn]]:
     info = json_object(path)
     turns = []
     for file, message in _files(messages_of(path), reading):
@@ -118,7 +156,7 @@ def _from_tree(path: Path, reading: Reading) -> Iterator[tuple[dict[str, Any], l
     parent = string(info, "parentID")
     if is_plain_id(parent):
         info["grandparentID"] = sidecar(path.with_name(f"{parent}.json"), reading).get("parentID")
-    yield {"id": readable(path.stem)} | info, turns
+    return {"id": readable(path.stem)} | info, turns
 
 
 def _parts_of(path: Path, message: Path) -> Path:
@@ -142,23 +180,16 @@ def _files(folder: Path, reading: Reading) -> Iterator[tuple[Path, dict[str, Any
         reading.bad_line(reading.lines, f"{readable(str(path))}: {reason}")
 
 
-def _from_export(path: Path, reading: Reading) -> Iterator[tuple[dict[str, Any], list[Turn]]]:
+def _from_export(path: Path, reading: Reading) -> tuple[dict[str, Any], list[Turn]]:
     export = json_object(path)
     if not isinstance(export.get("info"), dict):
         raise UnreadableSource(f"{readable(str(path))}: no session of OpenCode")
     turns = [mapping(turn) for turn in items(export.get("messages"))]
     reading.lines += len(turns)
-    yield (
+    return (
         {"id": readable(path.stem)} | export["info"],
         [(mapping(turn.get("info")), [mapping(part) for part in items(turn.get("parts"))]) for turn in turns],
     )
-
-
-_READERS: Mapping[str, Callable[[Path, Reading], Iterator[tuple[dict[str, Any], list[Turn]]]]] = {
-    DATABASE: _from_database,
-    TREE: _from_tree,
-    EXPORT: _from_export,
-}
 
 
 # The table session_message.

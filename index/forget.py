@@ -23,6 +23,7 @@ from agent_journal.index.forgotten import KIND, Forgotten, pending, set_pending
 from agent_journal.index.guard import guarded
 from agent_journal.index.lock import writing
 from agent_journal.index.meaning import prune
+from agent_journal.index.parts import Parts
 from agent_journal.index.store import CHOSEN, DICTIONARIES, Store
 from agent_journal.index.sync import LEAST_SAMPLES, MOST_SAMPLES, Progress, Sync
 
@@ -81,6 +82,7 @@ def _settle(store: Store, source: int, count: int) -> None:
         "SELECT path, skipped, EXISTS (SELECT 1 FROM session WHERE source = source.id) FROM source WHERE id = ?",
         (source,),
     ).fetchone()
+    Parts(store).forget(source)  # they are not known by their sessions' keys
     if not left and not os.path.lexists(path):
         store.db.execute("DELETE FROM source WHERE id = ?", (source,))
         return

@@ -95,7 +95,9 @@ class Forgotten:
                     "DELETE FROM forgotten_prompt WHERE key IN (SELECT key FROM forgotten WHERE root = ?)", (root,)
                 )
                 self.db.execute("DELETE FROM forgotten WHERE root = ?", (root,))
-            self.db.execute("UPDATE source SET fingerprint = '' WHERE skipped LIKE ?", (f'%"{KIND}%',))
+            held = (f'%"{KIND}%',)
+            self.db.execute("DELETE FROM part WHERE source IN (SELECT id FROM source WHERE skipped LIKE ?)", held)
+            self.db.execute("UPDATE source SET fingerprint = '' WHERE skipped LIKE ?", held)
 
 
 def above(session: Session) -> Iterator[str]:

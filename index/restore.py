@@ -169,6 +169,7 @@ def _numbers(store: Store) -> bool:
         "OR started_us NOT BETWEEN :first AND :last OR ended_us NOT BETWEEN :first AND :last",
         "SELECT 1 FROM tombstone WHERE seq NOT BETWEEN 0 AND :seq",
         "SELECT 1 FROM forgotten WHERE at_us NOT BETWEEN :first AND :last",
+        "SELECT 1 FROM part WHERE max(lines, bad_lines, kept_out) > :most OR min(lines, bad_lines, kept_out) < 0",
         "SELECT 1 WHERE :seq NOT BETWEEN 0 AND :most",
     )
     bounds = {"most": meaning.NOTHING - 1, "seq": store.seq, "first": _FIRST_US, "last": _LAST_US}
@@ -182,6 +183,9 @@ def _sources(store: Store) -> bool:
     for source in sources:
         msgspec.json.decode(source.bad, type=list[tuple[int, str]])
         msgspec.json.decode(source.skipped, type=dict[str, int])
+    for bad, skipped in store.rows("SELECT bad, skipped FROM part"):
+        msgspec.json.decode(str(bad), type=list[tuple[int, str]])
+        msgspec.json.decode(str(skipped), type=dict[str, int])
     return all(_LABEL.fullmatch(source.home) for source in sources)
 
 

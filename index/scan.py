@@ -26,6 +26,7 @@ class Scan(Struct):
     changed: list[tuple[Connector, Source]]
     gone: list[int]  # source rows whose file is no longer there
     back: list[int]  # rows marked gone whose file is there, unchanged
+    afresh: bool = False  # nothing is known to be as it was read
 
 
 class Look(Struct, frozen=True):
@@ -43,7 +44,7 @@ def scan(store: Store | None, connectors: Sequence[Connector], look: Look) -> Sc
     known = store.known() if store is not None else {}
     thorough = not look.quick and any(c.in_projects for c in connectors)
     projects = store.workspaces() if store is not None and thorough else []
-    result = Scan({}, {}, [], [], [])
+    result = Scan({}, {}, [], [], [], look.full)
     seen: set[tuple[str, str, str]] = set()
     for connector in connectors:
         discovery, roots = _discovered(connector, look, known, projects)

@@ -74,6 +74,23 @@ MIGRATIONS = [
     -- What people said there, as keyed hashes: a prompt history repeats it without naming the session.
     CREATE TABLE forgotten_prompt (hash INTEGER NOT NULL, key TEXT NOT NULL, PRIMARY KEY (hash, key)) WITHOUT ROWID;
     """,
+    """
+    -- Of a source that holds many sessions, how each was read; `mark` tells whether it changed since, '' that it is to
+    -- be read again. What the source's own row counts is the sum of these.
+    CREATE TABLE part (
+        source INTEGER NOT NULL REFERENCES source(id), name TEXT NOT NULL,
+        mark TEXT NOT NULL,
+        status TEXT NOT NULL, detail TEXT NOT NULL,
+        kept_out INTEGER NOT NULL,          -- sessions that index.exclude does not let in
+        lines INTEGER NOT NULL, bad_lines INTEGER NOT NULL, bad TEXT NOT NULL, skipped TEXT NOT NULL,
+        PRIMARY KEY (source, name)
+    ) WITHOUT ROWID;
+
+    -- Which of the few second-hand sessions of a workspace hold a prompt.
+    CREATE INDEX session_second_hand ON session (workspace) WHERE second_hand;
+    DROP INDEX message_prompt;
+    CREATE INDEX message_prompt ON message (prompt, session) WHERE prompt IS NOT NULL;
+    """,
 ]
 
 

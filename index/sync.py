@@ -1,6 +1,7 @@
 """The one incremental loop: discover, read what changed, merge it into the store, let the word index follow.
 
-One bad file never stops a run and is never silent: its failure is kept, and tried again when the file changes.
+One bad file never stops a run and is never silent: its failure is kept, and tried again when the file changes. Of a
+file that holds many sessions those that changed are read, one by one, and a run may end between two of them.
 """
 
 from __future__ import annotations
@@ -8,14 +9,16 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from functools import partial
 from itertools import islice
+from typing import TypeVar
 
 import msgspec
 from msgspec import Struct, structs
 
 from agent_journal.config import Config
-from agent_journal.connectors.base import Connector, Reading, Source, home_kind, readable
+from agent_journal.connectors.base import Connector, Part, Reading, Sharing, Source, home_kind, readable
 from agent_journal.errors import UnreadableSource
 from agent_journal.index.codec import path_value
 from agent_journal.index.document import Indexed
@@ -25,6 +28,7 @@ from agent_journal.index.forgotten import KIND as FORGOTTEN
 from agent_journal.index.guard import guarded
 from agent_journal.index.intake import Intake, Merged
 from agent_journal.index.lexical import BESIDE, DamagedIndex, Lexical, LexicalWriter
+from agent_journal.index.parts import Outcome, Parts
 from agent_journal.index.scan import Look, Scan, exclusion_mark, failure_mark, place_notes, scan
 from agent_journal.index.store import Store
 from agent_journal.session import Transcript
@@ -37,6 +41,11 @@ BATCH_SECONDS = 0.5
 COMMIT_SECONDS = 5.0  # searches beside a long run see what is in so far
 LEAST_SAMPLES, MOST_SAMPLES = 500, 3000  # messages to learn compression from; a small journal needs none
 BYTES_PER_SECOND = 8 * 2**20  # what reading and indexing are expected to do, for budgets
+# A database of many sessions is copied, and looked through for those that changed.
+LOOKED_THROUGH_PER_SECOND = 512 * 2**20
+OUTCOMES = ("failed", "read", FORGOTTEN, "excluded", "empty")  # of a source, the first that one of its parts has
+
+T = TypeVar("T")
 
 
 class AgentReport(Struct, frozen=True):
@@ -80,6 +89,24 @@ class SyncReport(Struct, frozen=True):
     embedding: EmbeddingReport = EmbeddingReport()
 
 
+class Budget(Struct, frozen=True):
+    started: float
+    seconds: float | None  # None: as long as it takes
+
+    def allows(self, more: float) -> bool:
+        return self.seconds is None or time.monotonic() - self.started + more <= self.seconds
+
+
+class Pending(Struct):
+    """What was read and is not written yet: a source, or a part of one."""
+
+    connector: Connector
+    source: Source
+    failure: str
+    reading: Reading
+    part: Part | None = None
+
+
 def indexed(config: Config) -> Indexed:
     return Indexed(config.index.thinking, config.index.tool_output_chars, config.index.exclude)
 
@@ -93,11 +120,15 @@ class Sync:
         self.progress = progress or (lambda *_: None)
         self.indexed = indexed(config)
         self.intake = Intake(store)
+        self.parts = Parts(store)
         self.merged = Merged()
         self.folders = Folders(store)
         self.readings: dict[str, list[tuple[Source, str, Reading]]] = {}
         self.notes: list[str] = []
-        self.committed = time.monotonic()
+        self.committed = self.wrote = time.monotonic()
+        self.pending: list[Pending] = []
+        self.pending_bytes = 0
+        self.begun: dict[tuple[str, str, str], int] = {}  # shared sources, and their rows
         self.writer: LexicalWriter | None = None
 
     def run(
@@ -109,6 +140,7 @@ class Sync:
     ) -> SyncReport:
         """`look`: look once more where files lie among projects, when sessions that were read name new ones."""
         started = time.monotonic()
+        budget = Budget(started, budget_seconds)
         known = self.store.workspaces() if look else []
         self.notes += place_notes(look) if look else ()
         self._mark(found)
@@ -116,10 +148,10 @@ class Sync:
         done = 0
         if found.changed or lexical.reached < self.store.seq:
             with self._written(lexical):
-                done = self._read_all(found.changed, started, budget_seconds)
+                done = self._read_all(found, found.changed, budget)
                 if look and self.store.workspaces() != known:
-                    done += self._read_all(self._nearby(found, connectors, look), started, budget_seconds)
-                done += self._read_all(self._placed_now(found, connectors), started, budget_seconds)
+                    done += self._read_all(found, self._nearby(found, connectors, look), budget)
+                done += self._read_all(found, self._placed_now(found, connectors), budget)
                 self._finish(len(found.changed), merge=budget_seconds is None)
         return self._report(found, connectors, done, time.monotonic() - started)
 
@@ -210,83 +242,148 @@ class Sync:
                 for row in rows:
                     self.store.db.execute("UPDATE source SET gone = ? WHERE id = ?", (gone, row))
             self.store.db.execute(f"DELETE FROM source WHERE gone AND status = '{FORGOTTEN}' AND {UNUSED}")
+            self.store.db.execute("DELETE FROM part WHERE source NOT IN (SELECT id FROM source)")
             self.store.db.execute("COMMIT")
 
-    def _read_all(
-        self,
-        changed: Sequence[tuple[Connector, Source]],
-        started: float,
-        budget_seconds: float | None,
-    ) -> int:
-        """Read sources in batches; after each the store commits and the word index takes the batch in beside us."""
-        pending: list[tuple[Connector, Source, str, Reading]] = []
-        size, since, done = 0, time.monotonic(), 0
+    def _read_all(self, found: Scan, changed: Sequence[tuple[Connector, Source]], budget: Budget) -> int:
+        """Read sources in batches; after each the store commits and the word index takes the batch in beside us.
+        Returns how many were read whole."""
+        done = 0
         for number, (connector, source) in enumerate(changed):
-            if budget_seconds is not None and self._too_much(source, started, budget_seconds, first=not done):
-                continue
-            done += 1
-            self.progress("reading", number, len(changed), str(source.path))
-            pending.append((connector, source, *self._read(connector, source)))
-            size += source.size
-            if size >= BATCH_BYTES or time.monotonic() - since > BATCH_SECONDS:
-                self._write(pending)
-                pending, size, since = [], 0, time.monotonic()
-        self._write(pending)
+            # A journal with nothing in it begins with whatever is newest.
+            first = not done and not self.store.seq
+            if not (first or budget.allows(_seconds(source))):
+                continue  # left to `aj reindex`; smaller ones behind a large one still have their turn
+            progress = partial(self.progress, "reading", number, len(changed))
+            progress(str(source.path))
+            if isinstance(connector, Sharing) and source.shared:
+                done += self._read_shared(connector, source, budget, progress, afresh=found.afresh)
+            else:
+                failure, reading = self._attempt(source, partial(connector.parse, source))
+                self._take(Pending(connector, source, failure, reading or Reading()), source.size)
+                done += 1
+        self._write()
         return done
 
-    def _too_much(self, source: Source, started: float, budget_seconds: float, *, first: bool) -> bool:
-        """Whether a source is left to `aj reindex`. Smaller ones behind a large one still have their turn."""
-        if first and not self.store.seq:
-            return False  # a journal with nothing in it begins with whatever is newest
-        return time.monotonic() - started + source.size / BYTES_PER_SECOND > budget_seconds
+    def _read_shared(
+        self, connector: Sharing, source: Source, budget: Budget, progress: Callable[[str], None], *, afresh: bool
+    ) -> bool:
+        """Read those sessions of a source that changed. Returns whether the budget was enough for all of them."""
+        known = self._begin(connector, source, afresh=afresh)
+        left, out = set(known), exclusion_mark(self.config)
+        whole = True
+        with closing(connector.sessions(source)) as parts:
+            while True:
+                failure, part = self._attempt(source, partial(next, parts, None))
+                if part is None:
+                    break
+                left.discard(part.name)
+                if known.get(part.name) in (part.mark, part.mark + out):
+                    continue
+                _, size = self._attempt(source, part.size)
+                first = not self.store.seq and not self.pending
+                if not (first or budget.allows((size or 0) / BYTES_PER_SECOND)):
+                    whole = False
+                    if budget.allows(0):
+                        continue
+                    break
+                progress(f"{source.path}: {part.name}")
+                wrong, reading = self._attempt(source, part.read)
+                self._take(Pending(connector, source, wrong, reading or Reading(), part), size or 0)
+        self._write()
+        self._end(connector, source, failure, left if whole and not failure else set(), whole=whole)
+        return whole
 
-    def _read(self, connector: Connector, source: Source) -> tuple[str, Reading]:
-        """(failure or "", what was read). The one place that decides to go on after a bad file."""
+    def _begin(self, connector: Connector, source: Source, *, afresh: bool) -> dict[str, str]:
+        """The marks that a shared source's sessions are known by. Until it is read whole, it counts as changed."""
+        key = (source.agent, source.home, str(source.path))
+        with self.store.transaction():
+            versions = self.store.db.execute(
+                "SELECT parser_version FROM source WHERE (agent, home, path) = (?, ?, ?)",
+                (source.agent, source.home, path_value(str(source.path))),
+            ).fetchall()
+            row = self._source_row(connector, source, "", Outcome("read", "", 0), Reading())
+            if key not in self.begun and (afresh or versions != [(connector.parser_version,)]):
+                self.parts.forget(row)
+            self.begun[key] = row
+            return self.parts.marks(row)
+
+    def _end(self, connector: Connector, source: Source, failure: str, gone: set[str], *, whole: bool) -> None:
+        row = self.begun[source.agent, source.home, str(source.path)]
+        with self.store.transaction():
+            self.parts.remove(row, gone)
+            outcome, reading = self.parts.sum(row, OUTCOMES)
+            if failure:
+                outcome = structs.replace(outcome, status="failed", failure=failure)
+            fingerprint = source.fingerprint + self._mark_of(source, outcome, reading) if whole else ""
+            self._source_row(connector, source, fingerprint, outcome, reading)
+        if whole:
+            self.readings.setdefault(connector.agent, []).append((source, outcome.failure, reading))
+
+    def _attempt(self, source: Source, step: Callable[[], T]) -> tuple[str, T | None]:
+        """(failure or "", what a connector yields). The one place that decides to go on after a bad file."""
         try:
-            return "", connector.parse(source)
+            return "", step()
         except UnreadableSource as failure:
-            return failure.message, Reading()
+            return failure.message, None
         except Exception as error:  # noqa: BLE001 - a mistake of ours about one file must not cost the others theirs
-            return f"{source.path}: could not be understood ({type(error).__name__})", Reading()
+            return f"{source.path}: could not be understood ({type(error).__name__})", None
 
-    def _write(self, pending: Sequence[tuple[Connector, Source, str, Reading]]) -> None:
-        if not pending:
+    def _take(self, pending: Pending, size: int) -> None:
+        self.pending.append(pending)
+        self.pending_bytes += size
+        if self.pending_bytes >= BATCH_BYTES or time.monotonic() - self.wrote > BATCH_SECONDS:
+            self._write()
+
+    def _write(self) -> None:
+        if not self.pending:
             return
         with self.store.transaction():
-            self._learn(pending)
-            for connector, source, failure, reading in pending:
-                self._write_one(connector, source, failure, reading)
+            self._learn()
+            for pending in self.pending:
+                self._write_one(pending)
+        self.pending, self.pending_bytes = [], 0
         due = time.monotonic() - self.committed > COMMIT_SECONDS
         self._index(commit=due)
         self.intake.written.clear()
+        self.wrote = time.monotonic()
         if due:
-            self.committed = time.monotonic()
+            self.committed = self.wrote
 
-    def _learn(self, pending: Sequence[tuple[Connector, Source, str, Reading]]) -> None:
+    def _learn(self) -> None:
         if self.store.bodies.learnt:
             return
-        said = (m for _, _, _, reading in pending for t in reading.transcripts for m in t.messages)
+        said = (m for pending in self.pending for t in pending.reading.transcripts for m in t.messages)
         samples = list(islice(said, MOST_SAMPLES))
         if len(samples) >= LEAST_SAMPLES:
             self.store.learn(samples)
 
-    def _write_one(self, connector: Connector, source: Source, failure: str, reading: Reading) -> None:
-        patterns = self.config.index.exclude
+    def _write_one(self, pending: Pending) -> None:
+        connector, source, reading, part = pending.connector, pending.source, pending.reading, pending.part
+        patterns, path = self.config.index.exclude, str(source.path)
         placed = (self._homed(t, source) for t in reading.transcripts)
         transcripts = [t for t in placed if not is_private(t.session, patterns)]
         kept_out = len(reading.transcripts) - len(transcripts)
-        admitted, left_out = self.intake.admitted(str(source.path), transcripts)
+        admitted, left_out = self.intake.admitted(path, transcripts)
         reading.skipped.update(left_out)
         status = "read" if admitted else FORGOTTEN if transcripts else "excluded" if kept_out else "empty"
-        mark = ""
-        if failure or any(line == 0 for line, _ in reading.bad_lines):
-            mark = failure_mark(source)
-        elif kept_out:
-            mark = exclusion_mark(self.config)
-        row = self._source_row(connector, source, mark, "failed" if failure else status, failure, reading)
-        self.merged += self.intake.merge(row, str(source.path), admitted)
+        outcome = Outcome("failed" if pending.failure else status, pending.failure, kept_out)
         reading.transcripts = []  # the report needs counts, not the conversation
-        self.readings.setdefault(connector.agent, []).append((source, failure, reading))
+        if part is None:
+            fingerprint = source.fingerprint + self._mark_of(source, outcome, reading)
+            row = self._source_row(connector, source, fingerprint, outcome, reading)
+            self.readings.setdefault(connector.agent, []).append((source, pending.failure, reading))
+        else:
+            row = self.begun[source.agent, source.home, path]
+            mark = part.mark + (exclusion_mark(self.config) if kept_out else "")
+            self.parts.put(row, part.name, "" if pending.failure else mark, outcome, reading)
+        self.merged += self.intake.merge(row, path, admitted)
+
+    def _mark_of(self, source: Source, outcome: Outcome, reading: Reading) -> str:
+        """What its fingerprint does not tell and would have it read otherwise."""
+        if outcome.failure or any(line == 0 for line, _ in reading.bad_lines):
+            return failure_mark(source)
+        return exclusion_mark(self.config) if outcome.kept_out else ""
 
     def _homed(self, transcript: Transcript, source: Source) -> Transcript:
         """Connectors read files; which machine a home belongs to is told by its path, a folder by other sessions."""
@@ -300,7 +397,7 @@ class Sync:
         return transcript if session is transcript.session else structs.replace(transcript, session=session)
 
     def _source_row(
-        self, connector: Connector, source: Source, mark: str, status: str, detail: str, reading: Reading
+        self, connector: Connector, source: Source, fingerprint: str, outcome: Outcome, reading: Reading
     ) -> int:
         bad = [(line, readable(reason)) for line, reason in reading.bad_lines]
         found = self.store.db.execute(
@@ -311,8 +408,9 @@ class Sync:
             "lines = excluded.lines, bad_lines = excluded.bad_lines, bad = excluded.bad, skipped = excluded.skipped, "
             "unfinished = excluded.unfinished, gone = 0 RETURNING id",
             (
-                source.agent, source.home, path_value(str(source.path)), source.fingerprint + mark,
-                connector.parser_version, status, readable(detail), reading.lines, reading.bad_line_count,
+                source.agent, source.home, path_value(str(source.path)), fingerprint,
+                connector.parser_version, outcome.status, readable(outcome.failure), reading.lines,
+                reading.bad_line_count,
                 msgspec.json.encode(bad).decode(), msgspec.json.encode(reading.skipped).decode(), reading.unfinished,
             ),
         ).fetchone()  # fmt: skip
@@ -359,3 +457,8 @@ class Sync:
             unlisted=tuple((readable(str(p)), why) for p, why in discovery.unlisted),
             failures=tuple(failures),
         )
+
+
+def _seconds(source: Source) -> float:
+    """What a source is expected to take, of a shared one before any of its sessions is read."""
+    return source.size / (LOOKED_THROUGH_PER_SECOND if source.shared else BYTES_PER_SECOND)
