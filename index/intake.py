@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
@@ -15,7 +16,7 @@ from agent_journal.index.forgotten import Forgotten
 from agent_journal.index.guard import guarded
 from agent_journal.index.merge import completed, completed_message, grew_into, merged_message, merged_session
 from agent_journal.index.said import Said
-from agent_journal.index.store import IMPORTED, Store
+from agent_journal.index.store import CHOSEN, IMPORTED, Store
 from agent_journal.session import Message, Role, Session, Transcript, derive
 
 TOLD_LATER = ("title", "summary", "slug", "git_branch", "agent_version", "usage")  # facts that not every export has
@@ -251,11 +252,17 @@ class Intake:
         """Prompts that were known only from the history and stand in a transcript now: shown once, there."""
         if not self.repeats:
             return  # "continue" stands in thousands of sessions: each would be compared with all others
+        prompts = self.db.execute(
+            "SELECT DISTINCT prompt FROM message WHERE session = ? AND changed_seq = ? AND prompt IS NOT NULL",
+            (session, seq),
+        ).fetchall()
+        if not prompts:
+            return
+        # From the few sessions to the prompt: all messages that say "continue" are many.
         found = self.db.execute(
-            "SELECT DISTINCT s.key FROM message m JOIN session s ON s.id = m.session "
-            "WHERE m.prompt IN (SELECT prompt FROM message WHERE session = ? AND changed_seq = ?) "
-            "AND s.second_hand AND s.id != ? AND s.workspace IS ?",
-            (session, seq, session, facts.workspace),
+            "SELECT s.key FROM session s WHERE s.second_hand AND s.workspace IS ? AND s.id != ? AND EXISTS ("
+            f"SELECT 1 FROM message m WHERE m.prompt IN {CHOSEN} AND m.session = s.id)",
+            (facts.workspace, session, json.dumps([prompt for (prompt,) in prompts])),
         ).fetchall()
         for (key,) in found:
             self._give_way(key, seq)

@@ -18,7 +18,10 @@ import pytest
 from journals import Home
 
 from agent_journal.errors import BadQuery, NoSuchSession
+from agent_journal.index.intake import Intake
+from agent_journal.index.store import Store
 from agent_journal.paging import Page, written
+from agent_journal.session import Message, Origin, Role, Session, Text, Transcript
 
 
 @pytest.fixture
@@ -172,6 +175,29 @@ def test_the_same_prompt_in_many_sessions_costs_no_more_than_many_prompts(home: 
     started = time.process_time()
     home.reindex()
     assert time.process_time() - started < 20
+
+
+def test_the_same_prompt_beside_a_prompt_history_is_not_compared_with_all_sessions_that_hold_it(tmp_path: Path) -> None:
+    """It was as soon as the history held one prompt of no transcript: the time grew with the square of the sessions."""
+
+    def steps(sessions: int) -> int:
+        folder, taken = tmp_path / str(sessions), [0]
+        Store.make_folder(folder)
+        with Store.create(folder) as store:
+            store.db.set_progress_handler(lambda: taken.__setitem__(0, taken[0] + 1), 100)
+            intake = Intake(store)
+            with store.transaction():
+                source = intake.import_source("history", "history.jsonl")
+                intake.merge(source, "history.jsonl", [said("an old ibis", "history", second_hand=True)])
+                intake.merge(source, "log", [said("egret", str(number)) for number in range(sessions)])
+        return taken[0]
+
+    assert steps(2000) < 3 * steps(1000)
+
+
+def said(text: str, name: str, *, second_hand: bool = False) -> Transcript:
+    session = Session(f"aider:{name}", name, "aider", Origin(path="log"), workspace="/home/ana/shop")
+    return Transcript(session, (Message(Role.USER, (Text(text),)),), second_hand=second_hand)
 
 
 def test_an_answer_of_many_calls_costs_no_more_than_many_answers(home: Home) -> None:
