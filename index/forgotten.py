@@ -96,7 +96,7 @@ class Forgotten:
                 )
                 self.db.execute("DELETE FROM forgotten WHERE root = ?", (root,))
             held = (f'%"{KIND}%',)
-            self.db.execute("DELETE FROM part WHERE source IN (SELECT id FROM source WHERE skipped LIKE ?)", held)
+            self.db.execute("DELETE FROM part WHERE skipped LIKE ?", held)
             self.db.execute("UPDATE source SET fingerprint = '' WHERE skipped LIKE ?", held)
 
 

@@ -298,12 +298,16 @@ class Sync:
         """The marks that a shared source's sessions are known by. Until it is read whole, it counts as changed."""
         key = (source.agent, source.home, str(source.path))
         with self.store.transaction():
-            versions = self.store.db.execute(
-                "SELECT parser_version FROM source WHERE (agent, home, path) = (?, ?, ?)",
+            known = self.store.db.execute(
+                "SELECT id, parser_version FROM source WHERE (agent, home, path) = (?, ?, ?)",
                 (source.agent, source.home, path_value(str(source.path))),
-            ).fetchall()
-            row = self._source_row(connector, source, "", Outcome("read", "", 0), Reading())
-            if key not in self.begun and (afresh or versions != [(connector.parser_version,)]):
+            ).fetchone()
+            row = known[0] if known else self._source_row(connector, source, "", Outcome("read", "", 0), Reading())
+            self.store.db.execute(
+                "UPDATE source SET fingerprint = '', parser_version = ?, gone = 0 WHERE id = ?",
+                (connector.parser_version, row),
+            )
+            if key not in self.begun and (afresh or (known and known[1] != connector.parser_version)):
                 self.parts.forget(row)
             self.begun[key] = row
             return self.parts.marks(row)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sqlite3
 import tempfile
 import time
+import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -21,6 +23,7 @@ from junk import RELAXED
 from opencode_logs import CHILD, OTHER, SESSION, START, assistant, database, info, insert, tool, user
 
 from agent_journal.connectors.opencode import OpenCode
+from agent_journal.errors import UnreadableSource
 from agent_journal.health import AgentHealth
 from agent_journal.index import sync
 
@@ -212,6 +215,30 @@ def test_a_session_that_cannot_be_understood_costs_no_other(birds: Home, monkeyp
     add(birds, "crane", 3, "Still more")
     assert birds.reindex().messages_new == 2
     assert health(birds).problems == ()
+
+
+def test_session_read_while_the_agent_began_to_write_is_read_again(birds: Home) -> None:
+    """What stands in the file's pages by then may be of two states; what is told of it is of the one before."""
+    (source,) = OpenCode().discover(place(birds)).sources
+    parts = OpenCode().sessions(source)
+    part = next(parts)
+    add(birds, "heron", 2, "More")
+    with pytest.raises(UnreadableSource, match="began to write"):
+        part.read()
+    parts.close()
+
+
+def test_live_database_is_copied_once_for_all_its_sessions(birds: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    copies = []
+    copy = shutil.copyfile
+    monkeypatch.setattr(shutil, "copyfile", lambda source, target: (copies.append(target), copy(source, target)))
+    with closing(sqlite3.connect(file(birds))) as agent:
+        agent.execute("PRAGMA journal_mode = WAL")
+        for bird in BIRDS:
+            insert(agent, info(f"ses_young_{bird}"), said(bird))
+        assert birds.reindex().sessions_new == 3
+        assert [path.name for path in copies] == ["opencode.db", "opencode.db-wal"]
+        assert not copies[0].exists()
 
 
 # --- private and forgotten sessions ----------------------------------------------------------------------
@@ -411,6 +438,17 @@ def test_backup_with_such_sessions_is_restored(birds: Home) -> None:
     ran = birds.aj("restore", str(birds.path / "b.tar.gz"), "--replace", "--yes")
     assert (ran.returncode, ran.stderr, birds.stored()) == (0, "", before)
     assert birds.reindex().sources_read == 0
+
+
+def test_memory_does_not_grow_with_the_database(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    turns = [user(n, f"{n} " + "padding " * 5000) for n in range(25)]
+    database(place(home), *((info(f"ses_{n:03}"), turns) for n in range(20)))
+    monkeypatch.setattr(sync, "BATCH_BYTES", 2**20)
+    tracemalloc.start()
+    assert home.reindex().sessions_new == 20
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 12_000_000  # of 20 MB
 
 
 # --- Cursor's editor -------------------------------------------------------------------------------------
