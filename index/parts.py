@@ -54,12 +54,13 @@ class Parts:
         """What reading all of it at once would have told; its status is the first of the order that a part has."""
         reading, of_it = Reading(), (source,)
         reading.lines, reading.bad_line_count, kept_out = self.db.execute(
-            "SELECT coalesce(sum(lines), 0), coalesce(sum(bad_lines), 0), coalesce(sum(kept_out), 0) "
+            "SELECT CAST(total(lines) AS INTEGER), CAST(total(bad_lines) AS INTEGER), CAST(total(kept_out) AS INTEGER) "
             "FROM part WHERE source = ?",
             of_it,
         ).fetchone()
         skipped = self.db.execute(
-            "SELECT kind.key, sum(kind.value) FROM part, json_each(part.skipped) kind WHERE source = ? GROUP BY 1",
+            "SELECT kind.key, CAST(total(kind.value) AS INTEGER) FROM part, json_each(part.skipped) kind "
+            "WHERE source = ? GROUP BY 1",
             of_it,
         )
         reading.skipped = Counter(dict(skipped))

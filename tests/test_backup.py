@@ -417,6 +417,7 @@ def with_rows(sql: str) -> Changed:
 
 
 UNREADABLE, FOREIGN = "its journal holds what cannot be read", "its journal holds what no journal does"
+PART = "INSERT INTO part SELECT id, 'x', '', 'read', ''"
 ROWS = {
     "a body of nonsense": ("UPDATE message SET body = x'02ff00' WHERE id = (SELECT max(id) FROM message)", UNREADABLE),
     "a body of text": ("UPDATE message SET body = 'abc'", FOREIGN),
@@ -439,6 +440,10 @@ ROWS = {
     "half a removal": ("INSERT INTO meta VALUES ('forgetting', '{')", UNREADABLE),
     "a removal of numbers": ("INSERT INTO meta VALUES ('forgetting', '[5]')", UNREADABLE),
     "skipped nonsense": ("UPDATE source SET skipped = '['", UNREADABLE),
+    "a part that skipped nonsense": (f"{PART}, 0, 0, 0, '[]', '{{\"a\": \"b\"}}' FROM source", UNREADABLE),
+    "a part with bad nonsense": (f"{PART}, 0, 0, 0, '[', '{{}}' FROM source", UNREADABLE),
+    "a part of fewer than no lines": (f"{PART}, 0, -1, 0, '[]', '{{}}' FROM source", FOREIGN),
+    "a part of no source": ("INSERT INTO part VALUES (1000, 'x', '', 'read', '', 0, 0, 0, '[]', '{}')", FOREIGN),
     "a home above": ("UPDATE source SET home = '..'", FOREIGN),
     "a home elsewhere": ("UPDATE source SET home = '../../etc'", FOREIGN),
     "a home of two lines": ("UPDATE source SET home = 'local' || char(10)", FOREIGN),
