@@ -13,7 +13,7 @@ import re
 import threading
 import unicodedata
 from collections.abc import Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -26,6 +26,7 @@ from agent_journal.errors import BadModel, NoSuchModel, unreadable_model
 from agent_journal.index.crew import Crew
 from agent_journal.index.hashing import HashEmbedder
 from agent_journal.index.model import Model, find
+from agent_journal.index.watch import Watch
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -110,6 +111,7 @@ class OnnxEmbedder:
             loading.join()
         self._session, self._errors = loading.session()
         self._options = loading.run_options
+        self._watch = Watch(LONGEST_RUN)
         self._special = self._tokenizer.num_special_tokens_to_add(False)
         if self._tokens <= self._special:
             raise BadModel(f"{self._file} would read {self._tokens} tokens, of which {self._special} are no text")
@@ -184,23 +186,17 @@ class OnnxEmbedder:
         return pooled / np.float32(length) if length else pooled
 
     def _output_of(self, ids: list[int]) -> Any:
-        feed, options, late = self._feed(ids), self._options(), threading.Event()
-
-        def stop() -> None:
-            late.set()
-            options.terminate = True
-
-        watch = threading.Timer(LONGEST_RUN, stop)
-        watch.daemon = True
-        watch.start()
+        feed, options = self._feed(ids), self._options()
+        break_off = partial(setattr, options, "terminate", True)
+        self._watch.begin(break_off)
         try:
             (output,) = self._session.run([self._output], feed, options)
         except self._errors as error:
-            if late.is_set():
+            if not self._watch.end(break_off):
                 raise BadModel(f"{self._file} takes longer than {LONGEST_RUN:g} seconds for one text") from error
             raise
         finally:
-            watch.cancel()
+            self._watch.end(break_off)
         return output
 
     def _feed(self, ids: list[int]) -> dict[str, NDArray[Any]]:
