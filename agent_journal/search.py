@@ -25,9 +25,10 @@ from agent_journal.index import last_search
 from agent_journal.index.forgotten import pending
 from agent_journal.index.lexical import DamagedIndex, Lexical, reading
 from agent_journal.index.lock import writing
+from agent_journal.index.report import SyncReport
 from agent_journal.index.scan import Look, Scan, scan
 from agent_journal.index.store import Copy, Store
-from agent_journal.index.sync import Progress, Sync, SyncReport, indexed
+from agent_journal.index.sync import Progress, Sync, indexed
 from agent_journal.index.vectors_kept import NOTHING_YET, kept_marks
 from agent_journal.lookup import Found, Lookup
 from agent_journal.query import Query

@@ -17,8 +17,9 @@ from agent_journal.index.embedding import Embedding
 from agent_journal.index.lock import writing
 from agent_journal.index.meaning import Embedded, Meaning
 from agent_journal.index.model import available, find
+from agent_journal.index.report import EmbeddingReport
 from agent_journal.index.store import Store
-from agent_journal.index.sync import EmbeddingReport, Progress
+from agent_journal.index.sync import Progress
 from agent_journal.index.vector_file import PRECISIONS
 from agent_journal.index.vectors_kept import FOLDER, NOTHING_YET, folder_of, kept_marks
 

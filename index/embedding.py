@@ -19,8 +19,8 @@ from agent_journal.index.embed import Embedder
 from agent_journal.index.exclusion import is_private
 from agent_journal.index.guard import guarded
 from agent_journal.index.meaning import NOTHING, PLACE, Embedded, Meaning
+from agent_journal.index.report import EmbeddingReport
 from agent_journal.index.store import Store
-from agent_journal.index.sync import EmbeddingReport
 from agent_journal.index.vector_file import blocks
 from agent_journal.session import Message, Role, StoredMessage, StoredSession
 

@@ -7,7 +7,6 @@ file that holds many sessions those that changed are read, one by one, and a run
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from functools import partial
@@ -29,6 +28,7 @@ from agent_journal.index.guard import guarded
 from agent_journal.index.intake import Intake, Merged
 from agent_journal.index.lexical import BESIDE, DamagedIndex, Lexical, LexicalWriter
 from agent_journal.index.parts import Outcome, Parts
+from agent_journal.index.report import SyncReport, agent_report, sync_report
 from agent_journal.index.scan import Look, Scan, exclusion_mark, failure_mark, place_notes, scan
 from agent_journal.index.store import Store
 from agent_journal.session import Transcript
@@ -46,47 +46,6 @@ LOOKED_THROUGH_PER_SECOND = 512 * 2**20
 OUTCOMES = ("failed", "read", FORGOTTEN, "excluded", "empty")  # of a source, the first that one of its parts has
 
 T = TypeVar("T")
-
-
-class AgentReport(Struct, frozen=True):
-    agent: str
-    name: str
-    roots: tuple[str, ...]
-    sources: int
-    read: int
-    empty: int
-    failed: int
-    bad_lines: int
-    skipped: dict[str, int]
-    passed: tuple[tuple[str, str], ...]
-    unlisted: tuple[tuple[str, str], ...]
-    failures: tuple[tuple[str, str], ...]
-
-
-class EmbeddingReport(Struct, frozen=True):
-    messages: int = 0  # that have their vectors now
-    texts: int = 0  # that were embedded for it; equal ones once
-    left: int = 0  # messages
-    seconds: float = 0.0
-    refused: int = 0  # texts that the model cannot embed
-
-
-class SyncReport(Struct, frozen=True):
-    agents: tuple[AgentReport, ...]
-    sources_seen: int
-    sources_read: int
-    sources_failed: int
-    sessions_new: int
-    sessions_changed: int
-    messages_new: int
-    messages_changed: int
-    bad_lines: int
-    gone: int  # sources that vanished since the last run
-    left: int  # changed sources that did not fit the time budget
-    seconds: float
-    notes: tuple[str, ...] = ()
-    embedder: str = ""  # "" where nothing was to be embedded
-    embedding: EmbeddingReport = EmbeddingReport()
 
 
 class Budget(Struct, frozen=True):
@@ -153,7 +112,9 @@ class Sync:
                     done += self._read_all(found, self._nearby(found, connectors, look), budget)
                 done += self._read_all(found, self._placed_now(found, connectors), budget)
                 self._finish(len(found.changed), merge=budget_seconds is None)
-        return self._report(found, connectors, done, time.monotonic() - started)
+        agents = tuple(agent_report(c, found, self.readings.get(c.agent, ())) for c in connectors)
+        seconds = time.monotonic() - started
+        return sync_report(agents, found, self.merged, done, seconds, tuple(self.notes))
 
     def _nearby(self, found: Scan, connectors: Sequence[Connector], look: Look) -> Sequence[tuple[Connector, Source]]:
         again = scan(self.store, [c for c in connectors if c.in_projects], structs.replace(look, full=False))
@@ -419,48 +380,6 @@ class Sync:
             ),
         ).fetchone()  # fmt: skip
         return int(found[0])
-
-    # --- the report --------------------------------------------------------------------------------------
-
-    def _report(self, found: Scan, connectors: Sequence[Connector], done: int, seconds: float) -> SyncReport:
-        agents = tuple(self._agent(c, found) for c in connectors)
-        return SyncReport(
-            agents=agents,
-            sources_seen=sum(a.sources for a in agents),
-            sources_read=done,
-            sources_failed=sum(a.failed for a in agents),
-            sessions_new=self.merged.sessions_new,
-            sessions_changed=self.merged.sessions_changed,
-            messages_new=self.merged.messages_new,
-            messages_changed=self.merged.messages_changed,
-            bad_lines=sum(a.bad_lines for a in agents),
-            gone=len(found.gone),
-            left=len(found.changed) - done,
-            seconds=seconds,
-            notes=tuple(self.notes),
-        )
-
-    def _agent(self, connector: Connector, found: Scan) -> AgentReport:
-        discovery = found.found[connector.agent]
-        readings = self.readings.get(connector.agent, [])
-        skipped: Counter[str] = Counter()
-        for _, _, reading in readings:
-            skipped.update(reading.skipped)
-        failures = [(readable(str(s.path)), readable(failure)) for s, failure, _ in readings if failure]
-        return AgentReport(
-            agent=connector.agent,
-            name=connector.name,
-            roots=tuple(readable(str(r)) for r in found.roots[connector.agent]),
-            sources=len(discovery.sources),
-            read=len(readings) - len(failures),
-            empty=sum(not r.lines for _, failure, r in readings if not failure),
-            failed=len(failures),
-            bad_lines=sum(r.bad_line_count for _, _, r in readings),
-            skipped=dict(skipped),
-            passed=tuple((readable(str(p)), why) for p, why in discovery.passed),
-            unlisted=tuple((readable(str(p)), why) for p, why in discovery.unlisted),
-            failures=tuple(failures),
-        )
 
 
 def _seconds(source: Source) -> float:

@@ -18,8 +18,8 @@ from msgspec import structs
 from agent_journal.answer import Answer
 from agent_journal.config import Config, load
 from agent_journal.connectors.registry import SOURCE_KEYS
+from agent_journal.index.report import SyncReport
 from agent_journal.index.store import DATABASE
-from agent_journal.index.sync import SyncReport
 from agent_journal.query import Query
 from agent_journal.search import Journal
 from agent_journal.session import Derived, Message, Session

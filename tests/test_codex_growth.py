@@ -17,9 +17,10 @@ from agent_journal.config import load
 from agent_journal.connectors.codex import Codex
 from agent_journal.connectors.registry import SOURCE_KEYS
 from agent_journal.index.lock import writing
+from agent_journal.index.report import SyncReport
 from agent_journal.index.scan import Look, scan
 from agent_journal.index.store import Store
-from agent_journal.index.sync import Sync, SyncReport
+from agent_journal.index.sync import Sync
 from agent_journal.search import Journal
 
 SHARED = Path(__file__).parents[1].parent / "shared" / "data"

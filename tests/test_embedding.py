@@ -14,7 +14,7 @@ from conversations import add_tiny, talk, vectors_folder, vectors_of, with_tiny
 from journals import LONGEST, Home, hits, killed_after
 from process import two_sessions
 
-from agent_journal.index.sync import EmbeddingReport, SyncReport
+from agent_journal.index.report import EmbeddingReport, SyncReport
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from journals import Home, hits
 
 from agent_journal.errors import JournalUnwritable
 from agent_journal.index.meaning import NOTHING, PLACE, Embedded, Meaning, State, _Index, _read
-from agent_journal.index.sync import EmbeddingReport
+from agent_journal.index.report import EmbeddingReport
 from agent_journal.index.vectors import Vectors
 
 FILES = ("vectors.bin", "places.bin")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from agent_journal.answer import Answer, Coverage, Match, Parts
     from agent_journal.connectors.base import Connector
     from agent_journal.health import AgentHealth, Health
-    from agent_journal.index.sync import SyncReport
+    from agent_journal.index.report import SyncReport
     from agent_journal.redaction import Redactor
     from agent_journal.search import Freshness, SessionList
 

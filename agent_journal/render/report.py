@@ -14,7 +14,7 @@ from agent_journal.render.width import flowed, listed, sentence
 if TYPE_CHECKING:
     from agent_journal.connectors.base import Connector
     from agent_journal.health import AgentHealth, Health
-    from agent_journal.index.sync import AgentReport, EmbeddingReport, SyncReport
+    from agent_journal.index.report import AgentReport, EmbeddingReport, SyncReport
 
 NAMED = 20  # problems that are listed one by one; --json has all of them
 INDENT = "  "
