@@ -66,6 +66,7 @@ class Intake:
         self.store = store
         self.db = store.db
         self.forgotten = Forgotten(store)
+        self.made: set[int] = set()  # sessions that are new in this run, and stay so when they are read again
         self.repeats = bool(store.number("SELECT count(*) FROM session WHERE second_hand"))  # there may be some
         self.written: dict[int, Message] = {}  # by id, as they stand now, until the caller clears it
 
@@ -195,7 +196,8 @@ class Intake:
             self._take_over(row, session, seq)
         if owner is None:
             merged.sessions_new += 1
-        elif facts_changed or merged.messages_new + merged.messages_changed > before:
+            self.made.add(row)
+        elif row not in self.made and (facts_changed or merged.messages_new + merged.messages_changed > before):
             merged.sessions_changed += 1
 
     # --- which session -----------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from pathlib import Path
 
 import aider_logs
@@ -163,10 +164,11 @@ def test_a_folder_known_by_its_hash_is_the_one_that_another_session_names(tmp_pa
     hashed_chat(home)
     bucket = hashlib.md5(b"/home/ana").hexdigest()
     cursor_cli_logs.Chat(tmp_path / ".cursor", bucket=bucket).say(cursor_cli_logs.prompt("a heron")).close()
-    home.claude(logs.user("u1", "hello", cwd=gemini_logs.SHOP))
+    os.utime(home.claude(logs.user("u1", "hello", cwd=gemini_logs.SHOP)), (0, 0))  # read last
     report = home.reindex()
     assert workspaces(home) == {"claude-code": "/home/ana/shop", "gemini": "/home/ana/shop", "cursor-cli": "/home/ana"}
     assert [agent.read for agent in report.agents if agent.agent == "gemini"] == [1]
+    assert (report.sessions_new, report.sessions_changed) == (3, 0)
     assert home.reindex().sources_read == 0
     assert {m.session.session.agent for m in home.search("heron project:shop").matches} == {"gemini"}
 
