@@ -37,14 +37,6 @@ NO_TEXTS = np.empty((0, 0), np.float32)
 MASKABLE = 20_000  # messages a filter may leave to be marked before the search; above, hits are filtered as they come
 
 
-def question(lookup: Lookup) -> str:
-    """The words to look for by meaning; none where only names and patterns were asked for, or only in tools' text."""
-    if "text" not in lookup.places:
-        return ""
-    asked = [w for w in lookup.query.words() if isinstance(w, Phrase) or not (w.prefix or w.fuzzy)]
-    return " ".join(w.text for w in asked)
-
-
 def understood(lookup: Lookup, embedder: Embedder) -> bool:
     topical = _topical(lookup)
     known = [text for text in topical if lookup.holds(text) or embedder.knows(text)]
@@ -71,7 +63,7 @@ class Hybrid:
         self.embedder = embedder
         self.mode = mode
         self.shares: tuple[Mapping[int, float], Mapping[int, float]] = ({}, {})  # of the score: by words, by meaning
-        self.vector = meaning.distinct(embedder.embed_query(question(lookup)))
+        self.vector = meaning.distinct(embedder.embed_query(lookup.question))
 
     def page(self, page: Page, limit: int) -> Found:
         """The head of the answer is ranked by both kinds of evidence; below it, the word index goes on alone."""

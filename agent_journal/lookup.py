@@ -20,7 +20,7 @@ from agent_journal.index.document import OF_SESSIONS, PLACES, STEM, contents
 from agent_journal.index.lexical import Lexical
 from agent_journal.index.store import Copy, Store
 from agent_journal.paging import Page
-from agent_journal.query import Filter, Node, Query, Word
+from agent_journal.query import Filter, Node, Phrase, Query, Word
 from agent_journal.ranking import Candidate, ranked
 from agent_journal.session import StoredMessage, StoredSession
 from agent_journal.snippet import Term, best_place, terms_of
@@ -238,6 +238,14 @@ class Lookup:
             names = self.query.filters().get(field, [])
             self._named[field] = frozenset(self.store.find(name).row for name in names)
         return self._named[field]
+
+    @property
+    def question(self) -> str:
+        """What to look for by meaning; nothing where only names and patterns were asked for, or only in tools' text."""
+        if "text" not in self.places:
+            return ""
+        asked = [w for w in self.query.words() if isinstance(w, Phrase) or not (w.prefix or w.fuzzy)]
+        return " ".join(w.text for w in asked)
 
     @cached_property
     def terms(self) -> list[Term]:

@@ -15,6 +15,7 @@ from journals import Home
 from msgspec import structs
 from process import Aj, two_sessions
 
+from agent_journal import semantics
 from agent_journal.answer import Answer, Totals
 from agent_journal.index import model
 from agent_journal.query import parse
@@ -265,6 +266,17 @@ def test_where_in_leaves_out_what_was_said_words_answer(talks: Home) -> None:
     assert talks.search("soup in:user").used == "hybrid"
     assert talks.search(parse("soup").with_filter("in", "title")).used == "lexical"
     assert talks.search("soup OR (soup in:title)").used == "hybrid"
+
+
+@pytest.mark.parametrize("query", ["soup in:thinking", "soup in:title", "recip*", "soop~ agent:claude"])
+def test_no_model_is_loaded_for_what_words_alone_answer(
+    tiny: Home, monkeypatch: pytest.MonkeyPatch, query: str
+) -> None:
+    hold(tiny, "soup")
+    tiny.reindex()
+    loaded: list[object] = []
+    monkeypatch.setattr(semantics, "opened", lambda *_: loaded.append(query))
+    assert (tiny.search(query).used, loaded) == ("lexical", [])
 
 
 @needs_model
