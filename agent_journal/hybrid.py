@@ -15,7 +15,7 @@ from agent_journal.answer import Parts, Snippet
 from agent_journal.background import background
 from agent_journal.compose import WEIGHTS
 from agent_journal.fusion import LATEST_BY_MEANING, LATEST_BY_WORDS, fused, shares, words_first_within
-from agent_journal.index import embedding, words
+from agent_journal.index import document, embedding, words
 from agent_journal.index.embed import Embedder
 from agent_journal.index.meaning import Meaning
 from agent_journal.lookup import BLOCK, SESSION_CAP, Found, Lookup, where
@@ -185,5 +185,6 @@ class Hybrid:
         pieces = embedding.pieces(message, session, self.lookup.store, self.meaning.options)
         best = self.meaning.best_piece(self.vector, message.id)
         place, text = pieces[best][:2] if best < len(pieces) else ("text", message.message.text)
-        found = best_place([(place, text)], self.lookup.terms, WEIGHTS)
+        parts = document.names(document.titled(session)) if place == "title" else [text]
+        found = best_place([(place, part) for part in parts], self.lookup.terms, WEIGHTS)
         return where(place, message.message.role.value), found[1] if found else Snippet("", ())

@@ -16,7 +16,7 @@ from agent_journal.clause import alone, among, seen_by
 from agent_journal.compose import WEIGHTS, composed, every_word, places_of
 from agent_journal.filters import Resolver, may_hold
 from agent_journal.index import words
-from agent_journal.index.document import OF_SESSIONS, PLACES, STEM, contents
+from agent_journal.index.document import OF_SESSIONS, PLACES, STEM, contents, names
 from agent_journal.index.lexical import Lexical
 from agent_journal.index.store import Copy, Store
 from agent_journal.paging import Page
@@ -255,9 +255,10 @@ class Lookup:
         """`heads`: the session whose title the message carries, if it does."""
         role = message.message.role.value
         texts = [
-            (place, text)
+            (place, part)
             for place, text in contents(message.message, heads, self.lexical.options)
             if place in self.places and self.places[place] in (None, role)
+            for part in (names(text) if place == "title" else [text])
         ]
         best = best_place(texts, self.terms, WEIGHTS)
         if best is None:

@@ -156,6 +156,11 @@ def titled(session: StoredSession) -> str:
     return "\n".join(p for p in parts if p)
 
 
+def names(titles: str) -> list[str]:
+    """What a session is called, apart again: one is shown as why it was found, not the title with a slug behind it."""
+    return titles.split("\n")
+
+
 def capped(text: str, limit: int) -> str:
     """Head and tail: what a command was and how it ended are what people look for."""
     if len(text) <= limit:

@@ -280,6 +280,18 @@ def test_no_model_is_loaded_for_what_words_alone_answer(
 
 
 @needs_model
+def test_a_title_found_by_meaning_is_shown_without_the_slug_behind_it(home: Home) -> None:
+    """Behind "Do it" there is nothing to be found by."""
+    home = Home(home.path, home.variables, vectors=True)
+    hold(home, "css", "login")
+    titled = {"type": "custom-title", "customTitle": "Lentil soup recipe", "sessionId": "s"}
+    home.claude(logs.user("s1", "Do it", sessionId="s", slug="calm-jumping-otter"), titled, name="s")
+    home.reindex()
+    match = home.search("cooking a legume dish").matches[0]
+    assert (match.where, match.snippet.text) == ("title", "Lentil soup recipe")
+
+
+@needs_model
 def test_by_date_is_by_words(talks: Home) -> None:
     answer = talks.search("soup", sort="recent")
     assert (answer.used, answer.why, sessions(answer)) == ("lexical", "sorted by date", ["soup"])

@@ -19,6 +19,8 @@ from agent_journal.connectors.registry import SOURCE_KEYS
 from agent_journal.errors import BadQuery, NoJournal, NoSuchSession
 from agent_journal.index import sync
 from agent_journal.redaction import Redactor
+from agent_journal.render.style import Look
+from agent_journal.render.terminal import match_lines
 from agent_journal.search import Journal
 
 
@@ -194,6 +196,20 @@ def test_every_place_is_searched_and_named(journal: Journal) -> None:
         for word in ("apricot", "bilberry", "cherry", "damson", "elderberry", "figs")
     ]
     assert wheres == ["user", "thinking", "assistant", "tool_input", "tool_result", "title"]
+
+
+@pytest.mark.parametrize(
+    ("query", "heading", "below"),
+    [("cart", "Fix the cart", "hello"), ("otter", "Fix the cart", "calm jumping otter")],
+)
+def test_a_hit_in_a_title_is_headed_by_the_title_alone_and_one_by_slug_shows_the_slug(
+    journal: Journal, query: str, heading: str, below: str
+) -> None:
+    titled = {"type": "custom-title", "customTitle": "Fix the cart", "sessionId": "a"}
+    session(journal, "a", user("u1", "hello", slug="calm-jumping-otter"), titled)
+    match = journal.search(query).matches[0]
+    lines = [line.strip() for line in match_lines(match, Look(80), first=None, full=False)]
+    assert (match.where, lines[1], lines[3]) == ("title", heading, below)
 
 
 def test_thinking_can_be_kept_out_of_the_index(tmp_path: Path) -> None:

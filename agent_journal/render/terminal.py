@@ -44,7 +44,7 @@ def match_lines(match: Match, look: Look, *, first: int | None, full: bool) -> I
     rank = look.paint(f"{match.rank:>2}  ", "bold")
     at = match.message.message.at or match.session.derived.started_at
     when = " · ".join(filter(None, (local(at), ago(at, look.now))))
-    in_title = match.where == "title" and not full
+    in_title = match.where == "title" and not full and _is_headed(match)
     if first is not None:
         named = " · ".join(filter(None, (f"same session as {first}", when, _name(match))))
         yield rank + look.paint(cut(named, look.width - len(INDENT)), "dim")
@@ -75,6 +75,12 @@ def _explained(match: Match) -> str:
 def _name(match: Match) -> str:
     """What `aj show` takes."""
     return shlex.quote(f"{clean_line(match.session.handle)}:{match.message.ordinal}")
+
+
+def _is_headed(match: Match) -> bool:
+    """Whether the heading is what was found: a session is found by its slug and its summary, too."""
+    found = " ".join(match.snippet.text.strip("…").split())
+    return found in " ".join(match.session.derived.title.split())
 
 
 def _title_lines(match: Match, look: Look, in_title: bool) -> Iterator[str]:
