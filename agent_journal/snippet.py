@@ -22,7 +22,8 @@ PHRASE_GAIN = 1.0
 FOLDED = 2  # letters a word may gain by folding accents (ß, œ) or lose by a mistake
 _RUN = re.compile(r"[^\W_]+")
 _FOREIGN = re.compile(r"[^\x00-\x7f]")
-_BLANKS = re.compile(r"[\s\x00-\x1f\x7f-\x9f]+")
+# Colours of a terminal whole: of its escape alone, "[34m" would be left.
+_BLANKS = re.compile(r"(?:\x1b\[[0-?]*[ -/]*[@-~]|[\s\x00-\x1f\x7f-\x9f])+")
 
 
 class Hit(Struct, frozen=True):

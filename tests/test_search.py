@@ -198,6 +198,14 @@ def test_every_place_is_searched_and_named(journal: Journal) -> None:
     assert wheres == ["user", "thinking", "assistant", "tool_input", "tool_result", "title"]
 
 
+def test_colours_of_a_tools_output_are_not_in_the_snippet(journal: Journal) -> None:
+    listed = "\x1b[0m\x1b[01;34mdamson\x1b[39;49m\x1b[0m  \x1b[32melderberry\x1b[0m figs"
+    session(journal, "a", assistant("a1", tool_use("t1")), user("u1", [tool_result("t1", listed)]))
+    snippet = journal.search("figs").matches[0].snippet
+    ((start, end),) = snippet.highlights
+    assert (snippet.text.split(), snippet.text[start:end]) == (["damson", "elderberry", "figs"], "figs")
+
+
 @pytest.mark.parametrize(
     ("query", "heading", "below"),
     [("cart", "Fix the cart", "hello"), ("otter", "Fix the cart", "calm jumping otter")],
