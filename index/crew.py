@@ -55,6 +55,7 @@ def _serve(jobs: SimpleQueue[_Job | None]) -> None:
     while job := jobs.get():
         job.ended.append(_done(job))
         job.over.put(None)
+        del job  # it holds whoever shared it out, who would never go while this waits for the next
 
 
 def _done(job: _Job) -> BaseException | None:
