@@ -20,7 +20,9 @@ MAX_HITS = 2000  # marks looked at in one place: a word that fills a dump needs 
 EXACT_GAIN = 0.15  # the word as written, over its stem
 PHRASE_GAIN = 1.0
 FOLDED = 2  # letters a word may gain by folding accents (ß, œ) or lose by a mistake
-_RUN = re.compile(r"[^\W_]+")
+LONGEST_RUN = 400  # letters: of a longer run a line shows no more, and text without spaces may be megabytes of one
+_LETTER = r"[^\W_]"
+_RUN = re.compile(rf"{_LETTER}{{1,{LONGEST_RUN}}}")
 _FOREIGN = re.compile(r"[^\x00-\x7f]")
 # Colours of a terminal whole: of its escape alone, "[34m" would be left.
 _BLANKS = re.compile(r"(?:\x1b\[[0-?]*[ -/]*[@-~]|[\s\x00-\x1f\x7f-\x9f])+")
@@ -101,15 +103,15 @@ class Term:
         beginnings = sorted({_beginning(s) for s in (*self.tokens, *self.stems)}, key=len, reverse=True)
         if all(known.startswith(beginnings[-1]) for known in (self.tokens[0], *beginnings)):
             self.needle = beginnings[-1]
-            if len(self.tokens) == 1:
+            if len(self.tokens) == 1 and _RUN.fullmatch(self.tokens[0]):  # not one with vowel signs inside
                 return _RUN  # compiled once for all words
-        return re.compile(rf"(?:{'|'.join([whole, *map(re.escape, beginnings)])})[^\W_]*")
+        return re.compile(rf"(?:{'|'.join([whole, *map(re.escape, beginnings)])}){_LETTER}{{0,{LONGEST_RUN}}}")
 
     def hits(self, text: str, original: str) -> Iterator[Hit]:
         """`text`: the original, folded and in lower case. Most words of a question are not in most texts, and that is
         told far sooner than where they are."""
         place = 0
-        while match := self._next(text, place):
+        while match := self._next(text, original, place):
             start, place = match.span()
             if self.cjk:
                 yield Hit(start, place, self.number, match[1] is not None)
@@ -120,11 +122,11 @@ class Term:
             else:
                 place = start + 1  # the word may begin again inside: Port in reportPort
 
-    def _next(self, text: str, place: int) -> re.Match[str] | None:
+    def _next(self, text: str, original: str, place: int) -> re.Match[str] | None:
         if self.pattern is None or not self.needle:
             return self.pattern and self.pattern.search(text, place)
         while (place := text.find(self.needle, place)) >= 0:
-            if match := self.pattern.match(text, place):
+            if (self.is_phrase or _starts_word(original, place)) and (match := self.pattern.match(text, place)):
                 return match
             place += 1
         return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -350,6 +351,26 @@ def test_the_snippet_shows_the_match_deep_in_a_long_message_on_one_line(journal:
     assert match.snippet.text.startswith("…")
     assert match.snippet.text.endswith("…")
     assert len(match.snippet.text) < 260
+
+
+@pytest.mark.parametrize("word", ["كِتَاب", "தமிழ்", "שָׁלוֹם", "हिन्दी"])
+def test_word_with_vowel_signs_is_marked(journal: Journal, word: str) -> None:
+    """To the word index some of them are letters, to Python's patterns none is."""
+    said(journal, f"one {word} two")
+    (match,) = journal.search(word).matches
+    ((start, end),) = match.snippet.highlights
+    assert word.startswith(match.snippet.text[start:end])
+    assert end - start >= len(word) - 1
+
+
+@pytest.mark.parametrize(("word", "run"), [("a", "a" * 300_000), ("story", "Stork" * 60_000), ("a~", "ab" * 150_000)])
+def test_text_without_spaces_beside_a_match_takes_no_time(journal: Journal, word: str, run: str) -> None:
+    """Each place in it at which a word might begin was read to its end: of 1 MB half an hour."""
+    said(journal, f"{run} {word.rstrip('~')}")
+    began = time.process_time()
+    (match,) = journal.search(word).matches
+    assert time.process_time() - began < 5
+    assert match.snippet.highlights
 
 
 def test_highlights_mark_forms_of_a_word_but_not_words_that_only_contain_it(journal: Journal) -> None:
