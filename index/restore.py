@@ -78,6 +78,7 @@ def restore(
             _refuse_existing(folder, replace)
             settings = _extracted(archive, place, progress)
             _check(archive, place / DATABASE)
+            _bring_up_to_date(archive, place / DATABASE)
             _check_rows(archive, place, progress)
             aside = _set_aside(folder, now)
             notes = _installed(folder, place / DATABASE, archive.manifest, config, aside)
@@ -117,6 +118,16 @@ def _check(archive: Archive, database: Path) -> None:
         expected = known.execute(_SCHEMA).fetchall()
     if found != [("ok",)] or owner != [(archive.manifest.journal,)] or tables != expected:
         raise archive.refused("what it holds is not a whole journal")
+
+
+def _bring_up_to_date(archive: Archive, database: Path) -> None:
+    """What an earlier version made has not all the tables whose rows are looked at."""
+    try:
+        with closing(sqlite3.connect(database, isolation_level=None)) as db:
+            if schema.version_of(db) < len(schema.MIGRATIONS):
+                schema.migrate(db)
+    except sqlite3.DatabaseError as error:
+        raise archive.refused(f"its journal cannot be read ({error})") from error
 
 
 def _check_rows(archive: Archive, place: Path, progress: Progress) -> None:

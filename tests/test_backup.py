@@ -534,6 +534,21 @@ def test_tables_that_an_earlier_version_explained_otherwise_are_the_same_tables(
     assert other(home, tmp_path).aj("restore", str(tmp_path / "a.tar.gz")).returncode == 0
 
 
+def test_backup_of_an_earlier_version_is_restored(sound: tuple[Home, dict[str, bytes]], tmp_path: Path) -> None:
+    home, found = sound
+    db = sqlite3.connect(":memory:", isolation_level=None)
+    db.deserialize(found["journal.db"])
+    db.executescript(
+        "DROP TABLE part; DROP INDEX session_second_hand; DROP INDEX message_prompt;"
+        "CREATE INDEX message_prompt ON message (prompt) WHERE prompt IS NOT NULL; PRAGMA user_version = 3;"
+    )
+    packed(tmp_path / "a.tar.gz", listed(found | {"journal.db": db.serialize()}))
+    db.close()
+    restored = other(home, tmp_path)
+    assert restored.aj("restore", str(tmp_path / "a.tar.gz")).returncode == 0
+    assert restored.stored() == home.stored()
+
+
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
