@@ -13,6 +13,9 @@ from agent_journal.query import EITHER, And, Filter, Group, Node, Not, Or, Query
 GUESSABLE = ("project", "tool", "home", "branch", "model")  # fields whose values are names, and few
 OF_PARTS = ("project", "model")  # a part of the name is enough for them
 MOST_NAMED = 3  # filters that nothing fits
+# Words another is looked for: which of 300,000 that begin alike are most frequent takes the index 0.2 s to tell, and
+# a query of many words that nothing has is of another language, or was pasted.
+MOST_GUESSED = 6
 LEAST_GUESS = 4  # letters: to shorter words too many are near
 LIKENESS = 0.85  # of a word to the one that was meant: recieve and receive have 0.86, travel and traversal 0.8
 LONGEST_GUESS = 100  # characters: what is longer was no name
@@ -34,7 +37,8 @@ def unmet(lookup: Lookup) -> tuple[str, ...]:
 
 def misspelt(lookup: Lookup) -> tuple[str, ...]:
     """Words that stand nowhere, with one that does. Said below other answers, too: the rest was found without them."""
-    told = ((word, _meant(lookup, word)) for word in lookup.unheard)
+    guessable = (word for word in lookup.unheard if LEAST_GUESS <= len(word) <= LONGEST_GUESS)
+    told = ((word, _meant(lookup, word)) for word in islice(guessable, MOST_GUESSED))
     return tuple(islice((f"nothing has {word}; did you mean {meant}?" for word, meant in told if meant), MOST_NAMED))
 
 
@@ -76,8 +80,6 @@ def _shown(node: Node) -> str:
 
 def _meant(lookup: Lookup, word: str) -> str | None:
     """The closest word that begins alike; before others one of the same letters, two of which change places."""
-    if not LEAST_GUESS <= len(word) <= LONGEST_GUESS:
-        return None
     known = [value for value in lookup.values("text", word[0].lower()) if value.isalpha()]
     near = [value for value in known if sorted(value) == sorted(word.lower())]
     near += difflib.get_close_matches(word.lower(), known, cutoff=LIKENESS)
