@@ -24,8 +24,7 @@ LONGEST_RUN = 400  # letters: of a longer run a line shows no more, and text wit
 _LETTER = r"[^\W_]"
 _RUN = re.compile(rf"{_LETTER}{{1,{LONGEST_RUN}}}")
 _FOREIGN = re.compile(r"[^\x00-\x7f]")
-# Colours of a terminal whole: of its escape alone, "[34m" would be left.
-_BLANKS = re.compile(r"(?:\x1b\[[0-?]*[ -/]*[@-~]|[\s\x00-\x1f\x7f-\x9f])+")
+_BLANKS = re.compile(r"[\s\x00-\x1f\x7f-\x9f]+")
 
 
 class Hit(Struct, frozen=True):
@@ -197,6 +196,7 @@ def _base(found: re.Match[str]) -> str:
 
 def _window(place: str, text: str, asked: Sequence[Term]) -> Found:
     """The stretch of WIDTH characters with the most of the query in it; the earliest of equals."""
+    text = words.colourless(text)
     plain = _lowered(text)
     hits = sorted((h for term in asked for h in _some(term.hits(plain, text))), key=lambda h: (h.start, -h.end))
     if not hits:

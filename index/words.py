@@ -20,6 +20,7 @@ _CJK = (  # compiled when first met: that takes a millisecond, which most search
     "\u31a0-\u31bf\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003134f]+"
 )
 _ACCENTED = "[\u0130\u0370-\u052f\u1f00-\u1fff]"  # tantivy makes two letters of \u0130: i and a dot
+_COLOUR = r"\x1b\[[0-?]*[ -/]*[@-~]"
 # It begins with what is rare: every text goes through it, and the engine then skips from capital to capital.
 _HUMP = re.compile(r"[A-Z](?:(?<=[a-z0-9][A-Z])|(?<=[A-Z][A-Z])(?=[a-z]))")
 
@@ -42,8 +43,14 @@ def register(index: tantivy.Index) -> None:
         index.register_tokenizer(name, analyzer)
 
 
+def colourless(text: str) -> str:
+    """Without a terminal's colours, of which the end would belong to the word behind it. Places stay the same."""
+    return re.sub(_COLOUR, lambda code: " " * len(code[0]), text) if "\x1b" in text else text
+
+
 def prepared(text: str) -> str:
     """Text for the exact field. Pure ASCII passes untouched: Python knows that without looking."""
+    text = colourless(text)
     if text.isascii():
         return text
     return re.sub(_CJK, _pairs, without_accents(unicodedata.normalize("NFC", text)))
@@ -102,6 +109,7 @@ def is_hash(word: str) -> bool:
 
 def asked_words(text: str) -> list[str]:
     """The words of a query as written. A run of CJK at the end asks for its pairs only: it may go on."""
+    text = colourless(text)
     if text.isascii():
         return _analyzers()[EXACT].analyze(text)
     normal = without_accents(unicodedata.normalize("NFC", text))

@@ -199,12 +199,17 @@ def test_every_place_is_searched_and_named(journal: Journal) -> None:
     assert wheres == ["user", "thinking", "assistant", "tool_input", "tool_result", "title"]
 
 
-def test_colours_of_a_tools_output_are_not_in_the_snippet(journal: Journal) -> None:
+@pytest.mark.parametrize("word", ["damson", "elderberry", "figs", '"damson elderberry"', "\x1b[31mfigs"])
+def test_words_in_colours_are_found_and_the_colours_are_not_shown(journal: Journal, word: str) -> None:
+    """FAILED behind ESC[31m was indexed as 31mFAILED."""
     listed = "\x1b[0m\x1b[01;34mdamson\x1b[39;49m\x1b[0m  \x1b[32melderberry\x1b[0m figs"
     session(journal, "a", assistant("a1", tool_use("t1")), user("u1", [tool_result("t1", listed)]))
-    snippet = journal.search("figs").matches[0].snippet
-    ((start, end),) = snippet.highlights
-    assert (snippet.text.split(), snippet.text[start:end]) == (["damson", "elderberry", "figs"], "figs")
+    (match,) = journal.search(word).matches
+    marked = [match.snippet.text[start:end] for start, end in match.snippet.highlights]
+    assert (match.snippet.text.split(), marked) == (
+        ["damson", "elderberry", "figs"],
+        [{'"damson elderberry"': "damson elderberry", "\x1b[31mfigs": "figs"}.get(word, word)],
+    )
 
 
 @pytest.mark.parametrize(
