@@ -211,13 +211,13 @@ class Journal:
                 return Freshness()
         try:
             report = self._sync(
-                PATIENCE_SECONDS if first else 0.0,
+                0.0 if self._answers() else PATIENCE_SECONDS,
                 budget=FIRST_RUN_SECONDS if first else REFRESH_SECONDS,
                 found=found,
                 progress=progress if first else None,
             )
         except JournalBusy:
-            if found is None or self._index() is None:
+            if found is None or not self._answers():
                 raise
             return Freshness(len(found.changed), stale=True)
         notes = list(report.notes)
@@ -229,6 +229,11 @@ class Journal:
         if self._lexical is None or self._lexical.is_replaced:
             self._lexical, _ = Lexical.open(self.store, indexed(self.config))
         return self._lexical
+
+    def _answers(self) -> bool:
+        """Whether there is a word index with anything in it: one that is being made anew would find nothing."""
+        lexical = self._index() if self.exists else None
+        return lexical is not None and (lexical.reached > 0 or self.store.seq == 0)
 
     def _current(self) -> bool:
         lexical = self._index()

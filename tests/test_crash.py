@@ -17,7 +17,11 @@ import pytest
 from journals import LONGEST, Home, contents, hits, killed_after
 from logs import assistant, text, thinking, tool_result, tool_use, user
 
+from agent_journal import search
+from agent_journal.errors import JournalBusy
+from agent_journal.index.lexical import Lexical
 from agent_journal.index.lock import writing
+from agent_journal.index.sync import indexed
 from agent_journal.search import NOT_CAUGHT_UP
 
 SESSIONS = 300
@@ -164,6 +168,20 @@ def test_search_beside_a_writer_answers_from_the_last_commit_and_says_so(home: H
         assert ended.returncode == 0
     answer = home.search("nest in:tool", limit=100)
     assert (answer.total.messages, answer.coverage.stale, answer.coverage.behind) == (before + 3, False, 0)
+
+
+def test_search_beside_a_word_index_that_is_begun_anew_does_not_say_that_nothing_is_there(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Four searches at once after an upgrade: one made the word index anew, one found nothing in it."""
+    monkeypatch.setattr(search, "PATIENCE_SECONDS", 0.2)
+    populate(home, 3)
+    home.reindex()
+    with writing(home.index, 0), home.journal() as journal:
+        Lexical.create(journal.store, indexed(journal.config))
+        with pytest.raises(JournalBusy):
+            journal.search("nest")
+    assert home.search("nest").matches
 
 
 def test_searches_during_a_reindex_answer(home: Home) -> None:
