@@ -31,8 +31,8 @@ SESSION_WORDS, SESSION_MEANING = 0.15, 0.1
 LATEST_BY_WORDS, LATEST_BY_MEANING = (6,), (3, 5, 8, 10)
 
 # A message that holds all the words is worth at least so often what the nearest one is worth by its meaning: who asks
-# for one word or two wants to see them, and a rare one in a tool's output scores few points. Once for
-# many words, not half, and a FULL_COVER of 4, not 3: of 130 real questions 89 have their session first, not 86.
+# for one word or two wants to see them, and a rare one in a tool's output scores few points. Once for many words, not
+# half, and a FULL_COVER of 4, not 3: of 130 real questions 89 have their session first, not 86.
 HELD = {1: 4.0, 2: 2.0}
 HELD_MANY = 1.0
 
