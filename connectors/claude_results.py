@@ -16,7 +16,7 @@ from agent_journal.connectors.jsonl import parsed, storable
 
 FACT_CHARS = 300
 STDERR_CHARS = 16_384
-TODO_BYTES = 8192
+STRUCTURED_BYTES = 8192
 MAX_SPILLED_BYTES = 32 * 2**20
 
 # Text that the result or the arguments hold already.
@@ -43,7 +43,7 @@ def outcome_details(outcome: Any, text: str) -> dict[str, Any]:
             details["error"] = error
     elif isinstance(outcome, dict):
         details.update({k: v for k, v in outcome.items() if _is_fact(k, v)})
-        details.update({k: outcome[k] for k in _STRUCTURED if small(outcome.get(k), TODO_BYTES)})
+        details.update({k: outcome[k] for k in _STRUCTURED if small(outcome.get(k), STRUCTURED_BYTES)})
         stderr = outcome.get("stderr")
         if isinstance(stderr, str) and stderr.strip() and stderr.strip() not in text:
             details["stderr"] = stderr[:STDERR_CHARS]

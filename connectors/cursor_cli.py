@@ -37,7 +37,7 @@ class CursorCli:
     aliases: tuple[str, ...] = ("cursor", "cursor-agent")
     config_key = "cursor"
     env = "AJ_CURSOR_PATH"
-    parser_version = 1
+    parser_version = 2
     in_projects: tuple[str, ...] = ()
 
     def roots(self, environ: Mapping[str, str], home: Path) -> list[Path]:

@@ -42,7 +42,7 @@ class CursorIde:
     aliases: tuple[str, ...] = ("cursor-editor",)
     config_key = "cursor_ide"
     env = "AJ_CURSOR_IDE_PATH"
-    parser_version = 1
+    parser_version = 2
     in_projects: tuple[str, ...] = ()
 
     def roots(self, environ: Mapping[str, str], home: Path) -> list[Path]:
