@@ -3,10 +3,15 @@ from __future__ import annotations
 import fcntl
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from journals import SHARED_HOME, Home, cut_short
+from journals import SHARED_HOME, Home, cut_short, words_only
+
+from agent_journal.config import load
+from agent_journal.connectors.registry import SOURCE_KEYS
+from agent_journal.search import Journal
 
 # A shell has what it starts in the background ignore Ctrl-C, and so would every process that a test starts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -42,3 +47,10 @@ def beginnings(tmp_path: Path) -> Path:
     if not SHARED_HOME.is_dir():
         pytest.skip("no shared data")
     return cut_short(SHARED_HOME, tmp_path / "beginnings")
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Iterator[Journal]:
+    environ = {"HOME": str(tmp_path / "home"), "AJ_HOME": str(tmp_path / "aj")}
+    with Journal.open(words_only(load(environ, SOURCE_KEYS)), environ) as opened:
+        yield opened

@@ -3,52 +3,21 @@
 from __future__ import annotations
 
 import shutil
-import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from journals import words_only
-from logs import Record, agent_progress, assistant, text, thinking, tool_result, tool_use, transcript_path, user, write
-from made_secrets import made
-from msgspec import structs
+from logs import agent_progress, assistant, text, thinking, tool_result, tool_use, transcript_path, user, write
+from searched import found, said, session, texts
 
 from agent_journal import lookup
-from agent_journal.answer import Answer, Place
+from agent_journal.answer import Place
 from agent_journal.config import load
 from agent_journal.connectors.registry import SOURCE_KEYS
 from agent_journal.errors import BadQuery, NoJournal, NoSuchSession
 from agent_journal.index import sync
-from agent_journal.redaction import Redactor
 from agent_journal.render.style import Look
 from agent_journal.render.terminal import match_lines
 from agent_journal.search import Journal
-
-
-@pytest.fixture
-def journal(tmp_path: Path) -> Iterator[Journal]:
-    environ = {"HOME": str(tmp_path / "home"), "AJ_HOME": str(tmp_path / "aj")}
-    with Journal.open(words_only(load(environ, SOURCE_KEYS)), environ) as opened:
-        yield opened
-
-
-def session(journal: Journal, name: str, *records: Record) -> None:
-    write(transcript_path(journal.home, name), *(r | {"sessionId": name} for r in records))
-
-
-def texts(answer: Answer) -> list[str]:
-    return [m.message.message.text for m in answer.matches]
-
-
-def found(journal: Journal, query: str) -> list[str]:
-    return texts(journal.search(query, limit=50))
-
-
-def said(journal: Journal, *messages: str) -> None:
-    """Each message in a session of its own, oldest first."""
-    for number, words in enumerate(messages):
-        session(journal, f"s{number}", user(f"u{number}", words, timestamp=f"2026-03-0{number + 1}T09:00:00Z"))
-
 
 # --- order ----------------------------------------------------------------------------------------------
 
@@ -334,56 +303,6 @@ def test_a_phrase_may_go_from_one_script_to_another(journal: Journal, phrase: st
     assert len(found(journal, f'"{phrase}"')) == 1
 
 
-# --- snippets -------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("query", "marked"), [('"修复 truncate"', "修复 truncate"), ("滚动布局", "滚动布局")])
-def test_the_snippet_shows_all_of_what_was_asked_in_chinese_and_not_a_pair_of_it(
-    journal: Journal, query: str, marked: str
-) -> None:
-    said(journal, f"布局, 修复, truncate. {'filler ' * 100} 修复 truncate 的滚动布局 {'filler ' * 100}")
-    (match,) = journal.search(query).matches
-    assert [match.snippet.text[a:b] for a, b in match.snippet.highlights] == [marked]
-
-
-def test_the_snippet_shows_the_match_deep_in_a_long_message_on_one_line(journal: Journal) -> None:
-    words = "filler text that says nothing. " * 400
-    said(journal, f"{words}\n\nThe connection\tpool was\n\nexhausted.\n\n{words}")
-    (match,) = journal.search("connection pool exhausted").matches
-    marked = [match.snippet.text[a:b] for a, b in match.snippet.highlights]
-    assert marked == ["connection", "pool", "exhausted"]
-    assert "The connection pool was exhausted. filler" in match.snippet.text
-    assert match.snippet.text.startswith("…")
-    assert match.snippet.text.endswith("…")
-    assert len(match.snippet.text) < 260
-
-
-@pytest.mark.parametrize("word", ["كِتَاب", "தமிழ்", "שָׁלוֹם", "हिन्दी"])
-def test_word_with_vowel_signs_is_marked(journal: Journal, word: str) -> None:
-    """To the word index some of them are letters, to Python's patterns none is."""
-    said(journal, f"one {word} two")
-    (match,) = journal.search(word).matches
-    ((start, end),) = match.snippet.highlights
-    assert word.startswith(match.snippet.text[start:end])
-    assert end - start >= len(word) - 1
-
-
-@pytest.mark.parametrize(("word", "run"), [("a", "a" * 300_000), ("story", "Stork" * 60_000), ("a~", "ab" * 150_000)])
-def test_text_without_spaces_beside_a_match_takes_no_time(journal: Journal, word: str, run: str) -> None:
-    """Each place in it at which a word might begin was read to its end: of 1 MB half an hour."""
-    said(journal, f"{run} {word.rstrip('~')}")
-    began = time.process_time()
-    (match,) = journal.search(word).matches
-    assert time.process_time() - began < 5
-    assert match.snippet.highlights
-
-
-def test_highlights_mark_forms_of_a_word_but_not_words_that_only_contain_it(journal: Journal) -> None:
-    said(journal, "import the port, ports and porting; reportPort")
-    (match,) = journal.search("port").matches
-    assert [match.snippet.text[a:b] for a, b in match.snippet.highlights] == ["port", "ports", "porting", "Port"]
-
-
 # --- names and the empty journal ------------------------------------------------------------------------
 
 
@@ -430,121 +349,6 @@ def test_an_agent_that_is_misspelt_is_refused_with_the_closest_name(journal: Jou
         journal.search(f"agent:{typed} x")
 
 
-# --- filters that leave nothing -------------------------------------------------------------------------
-
-
-@pytest.fixture
-def shops(journal: Journal) -> Journal:
-    """A web shop with a failing `Bash` on a branch, and notes of what a person said."""
-    shop = {"cwd": "/home/ana/Web-Shop", "gitBranch": "fix/Login"}
-    called = assistant("a1", tool_use("t1", "Bash", command="make"), message={"model": "claude-opus-4-6"}, **shop)
-    session(journal, "shop", user("u1", "mend the login", **shop), called)
-    session(journal, "notes", user("u2", "a list", cwd="/home/ana/notes", gitBranch="main"))
-    journal.reindex()
-    return journal
-
-
-@pytest.mark.parametrize(
-    ("query", "notes"),
-    [
-        ("login tool:Bsh", ("nothing has tool:Bsh; did you mean tool:Bash?",)),
-        ("project:webshop", ("nothing has project:webshop; did you mean project:Web-Shop?",)),
-        ("project:ntes model:opsu", (
-            "nothing has project:ntes; did you mean project:notes?",
-            "nothing has model:opsu; did you mean model:opus?",
-        )),
-        ("branch:fix/logn", ("nothing has branch:fix/logn; did you mean branch:fix/Login?",)),
-        ("home:locl", ("nothing has home:locl; did you mean home:local?",)),
-        ("home:zzz", ("nothing has home:zzz",)),
-        ("file:cart.py login", ("nothing has file:cart.py",)),
-        ("login -tool:Bsh (tool:Bash OR project:ntes) file:x", (
-            "nothing has project:ntes; did you mean project:notes?",
-            "nothing has file:x",
-        )),
-        ("project:notes tool:Bash", ("no message has all of project:notes tool:Bash",)),
-        ("x project:notes -branch:main", ("no message has all of project:notes -branch:main",)),
-        ("project:notes AND (tool:Bash OR model:opus)", (
-            "no message fits project:notes AND (tool:Bash OR model:opus)",
-        )),
-        ("unheard project:notes", ()),
-        ("unheard", ()),
-        ("unheard OR tool:Bash project:notes", ()),
-    ],
-)  # fmt: skip
-def test_an_empty_answer_says_which_filter_leaves_nothing(shops: Journal, query: str, notes: tuple[str, ...]) -> None:
-    answer = shops.search(query, refresh=False)
-    assert (answer.total.messages, answer.notes) == (0, notes)
-
-
-@pytest.mark.parametrize(
-    ("query", "notes"),
-    [
-        ("logni?", ("nothing has logni; did you mean login?",)),
-        ("Logni unheard -lsit", ("nothing has Logni; did you mean login?",)),
-        ("mend AND logni", ("nothing has logni; did you mean login?",)),
-        ("logni project:ntes", ("nothing has project:ntes; did you mean project:notes?",)),
-        ("logni*", ()),
-        ("lsi", ()),
-    ],
-)  # fmt: skip
-def test_an_empty_answer_names_the_word_that_a_misspelt_one_is_near_to(
-    shops: Journal, query: str, notes: tuple[str, ...]
-) -> None:
-    answer = shops.search(query, refresh=False)
-    assert (answer.total.messages, answer.notes) == (0, notes)
-
-
-def test_an_answer_without_a_misspelt_word_says_so(shops: Journal) -> None:
-    answer = shops.search("mend teh logni", refresh=False)
-    assert (answer.total.messages, answer.notes) == (1, ("nothing has logni; did you mean login?",))
-    assert shops.search("mend the login x0gni", refresh=False).notes == ()
-
-
-def test_of_many_words_that_nothing_has_few_are_compared_with_others(
-    shops: Journal, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each takes up to 0.2 s in a large journal: 200 of them took half a minute."""
-    looked: list[str] = []
-    values = lookup.Lookup.values
-
-    def counted(self: lookup.Lookup, field: str, beginning: str = "") -> list[str]:
-        looked.append(beginning)
-        return values(self, field, beginning)
-
-    monkeypatch.setattr(lookup.Lookup, "values", counted)
-    letters = "abcdefghijklmnopqrst"
-    answer = shops.search(" ".join(f"qq{a}{b}zz" for a in letters for b in letters[:9]), refresh=False)
-    assert (answer.total.messages, answer.notes) == (0, ())
-    assert 0 < len(looked) < 10
-
-
-def test_an_empty_list_and_empty_statistics_say_so_too(shops: Journal) -> None:
-    notes = ("nothing has tool:Bsh; did you mean tool:Bash?",)
-    assert (shops.sessions("tool:Bsh").notes, shops.statistics("tool:Bsh").notes) == (notes, notes)
-
-
-def test_an_answer_says_nothing_of_its_filters(shops: Journal) -> None:
-    assert shops.search("tool:Bsh OR login", refresh=False).notes == ()
-
-
-def test_no_value_is_proposed_that_is_kept_out(shops: Journal) -> None:
-    shops.close()
-    index = structs.replace(shops.config.index, exclude=("/home/ana/Web-Shop",))
-    kept_out = structs.replace(shops.config, index=index)
-    with Journal.open(kept_out, shops.environ) as opened:
-        opened.reindex()
-        assert opened.search("project:web-shp", refresh=False).notes == ("nothing has project:web-shp",)
-
-
-def test_a_secret_in_a_proposed_value_is_replaced_for_programs(journal: Journal) -> None:
-    (secret, *_) = [one.secret for one in made() if one.kind.startswith("github")]
-    session(journal, "a", user("u1", "x", gitBranch=f"fix/{secret}"))
-    query = f"branch:{secret}"
-    assert journal.search(query).notes == (f"nothing has {query}; did you mean branch:fix/{secret}?",)
-    (note,) = journal.search(query, redactor=Redactor()).notes
-    assert secret not in note
-
-
 def test_sessions_are_listed_newest_first_and_by_query(journal: Journal) -> None:
     said(journal, "alpha", "beta", "alpha again")
     journal.reindex()
@@ -572,7 +376,7 @@ def test_a_search_without_hits_leaves_none_of_the_search_before(journal: Journal
         journal.recall(1)
 
 
-# --- what a careful reader found -------------------------------------------------------------------------
+# --- filters, folders and settings ------------------------------------------------------------------------
 
 
 def test_in_holds_for_its_own_side_of_or(journal: Journal) -> None:
@@ -673,23 +477,3 @@ def test_every_printed_name_opens_its_session(journal: Journal) -> None:
     journal.reindex()
     for match in journal.search("needle").matches:
         assert journal.session(match.session.handle).session.id == match.session.session.id
-
-
-@pytest.mark.parametrize(
-    ("word", "marked"),
-    [
-        ("istanbul", "İstanbul"),
-        ("İSTANBUL", "İstanbul"),
-        ("İstanbu*", "İstanbul"),
-        ("RESUME", "Résumé"),
-        ("STRASSE", "Strasse"),
-        ("σοφός", "ΣΟΦΌΣ"),
-        ("σοφοσ", "ΣΟΦΌΣ"),
-        ("ежик", "Ёжик"),
-    ],
-)
-def test_words_are_found_and_marked_whatever_their_case_and_accents(journal: Journal, word: str, marked: str) -> None:
-    """Lower case of İ is two letters: what stood behind it would have been marked one place off."""
-    said(journal, "İİİ İstanbul, Résumé; Strasse. ΣΟΦΌΣ Ёжик")
-    (match,) = journal.search(word).matches
-    assert [match.snippet.text[a:b] for a, b in match.snippet.highlights] == [marked]
