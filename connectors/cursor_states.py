@@ -42,6 +42,7 @@ from agent_journal.session import Message, Origin, Role, Session, Text, Transcri
 
 GLOBAL = "globalStorage"
 _CHATS, _PROMPTS = "workbench.panel.aichat.view.aichat.chatdata", "aiService.prompts"
+BESIDE = "beside the chats"  # the name of a part; not of a chat, some of which have none
 _PANE, _VIEW = "workbench.panel.composerChatViewPane", "workbench.panel.aichat.view."
 _STARTED = re.compile(rb'"sub(?:agentC|C)omposerIds"\s*:\s*\[\s*"')  # in the document of a chat that started others
 
@@ -234,7 +235,7 @@ class _State:
         every = self.db.execute(query).fetchone()[0] if "cursorDiskKV" in self.tables else 0
         skipped = Counter({"bubble/of no chat": max(every - self.bubbles_placed, 0)}) + self.beside.skipped
         reading = structs.replace(self.beside, skipped=skipped)
-        return Part("", mark_of(sorted(skipped.items()), reading.bad_lines), int, lambda: reading)
+        return Part(BESIDE, mark_of(sorted(skipped.items()), reading.bad_lines), int, lambda: reading)
 
     def session(self, name: str, workspace: str | None, **more: Any) -> Session:
         origin = Origin(path=readable(str(self.source.path)), home=self.source.home)

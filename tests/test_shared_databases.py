@@ -5,35 +5,26 @@ from __future__ import annotations
 import json
 import shutil
 import sqlite3
-import tempfile
 import time
 import tracemalloc
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cursor_ide_logs import COMPOSER, State, bubble, placed, workspace
-from cursor_ide_logs import OTHER as OTHER_CHAT
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from journals import Home, contents, ids
 from junk import RELAXED
 from opencode_logs import CHILD, OTHER, SESSION, START, assistant, database, info, insert, tool, user
+from shared_databases import changed, health, read_again
 
 from agent_journal.connectors.opencode import OpenCode
 from agent_journal.errors import UnreadableSource
-from agent_journal.health import AgentHealth
 from agent_journal.index import sync
 
 BIRDS = ("heron", "stork", "crane")
-
-
-@contextmanager
-def changed(path: Path) -> Iterator[sqlite3.Connection]:
-    with closing(sqlite3.connect(path)) as db, db:
-        yield db
 
 
 def place(home: Home) -> Path:
@@ -78,16 +69,6 @@ def add(home: Home, bird: str, number: int, text: str) -> None:
             "INSERT INTO part(id, message_id, session_id, data) VALUES (?,?,?,?)",
             (f"{name}p", name, ses(bird), json.dumps(turn["parts"][0])),
         )
-
-
-def read_again(home: Home) -> list[str]:
-    """Since the misprint; a reading that says other words than one before is kept beside them."""
-    return [key.partition(":")[2] for key, rows in home.stored().items() if rows[0][2].text.startswith("Told")]
-
-
-def health(home: Home, agent: str = "opencode") -> AgentHealth:
-    with home.journal() as journal:
-        return next(a for a in journal.doctor().agents if a.agent == agent)
 
 
 def assert_like_a_fresh_one(home: Home, folder: Path) -> None:
@@ -160,16 +141,16 @@ def test_damaged_rows_are_counted_once_however_often_other_sessions_change(birds
         add(birds, "heron", number, "More")
         report = birds.reindex()
         assert (report.bad_lines, report.messages_new) == (1, 1)
-    assert health(birds).bad_lines == 1
-    assert [path for path, _ in health(birds).problems] == [f"{file(birds)}:2"]
-    assert health(birds).problems[0][1].startswith("ses_stork: not JSON")
+    assert health(birds, "opencode").bad_lines == 1
+    assert [path for path, _ in health(birds, "opencode").problems] == [f"{file(birds)}:2"]
+    assert health(birds, "opencode").problems[0][1].startswith("ses_stork: not JSON")
     break_part(birds, "heron")
     birds.reindex()
-    assert health(birds).bad_lines == 2
+    assert health(birds, "opencode").bad_lines == 2
     with changed(file(birds)) as db:
         db.execute("DELETE FROM session WHERE id = 'ses_stork'")
     birds.reindex()
-    assert health(birds).bad_lines == 1
+    assert health(birds, "opencode").bad_lines == 1
 
 
 def test_what_was_left_out_is_the_sum_over_all_sessions(birds: Home) -> None:
@@ -179,21 +160,21 @@ def test_what_was_left_out_is_the_sum_over_all_sessions(birds: Home) -> None:
     birds.reindex()
     add(birds, "heron", 2, "More")
     birds.reindex()
-    assert health(birds).skipped == {"blank session": 2, "message/empty": 2, "part/step-start": 2}
-    assert (health(birds).indexed, health(birds).empty) == (1, 0)
+    assert health(birds, "opencode").skipped == {"blank session": 2, "message/empty": 2, "part/step-start": 2}
+    assert (health(birds, "opencode").indexed, health(birds, "opencode").empty) == (1, 0)
 
 
 def test_database_that_cannot_be_read_for_a_while_is_not_read_whole_after_it(birds: Home) -> None:
     whole = file(birds).read_bytes()
     file(birds).write_bytes(b"SQLite format 3\0" + b"x" * 5000)
     assert birds.reindex().sources_failed == 1
-    assert health(birds).failed == 1
+    assert health(birds, "opencode").failed == 1
     file(birds).write_bytes(whole)
     misprint(birds)
     add(birds, "stork", 2, "And its chicks?")
     report = birds.reindex()
     assert (report.sources_failed, report.sessions_changed) == (0, 1)
-    assert health(birds).failed == 0
+    assert health(birds, "opencode").failed == 0
 
 
 def test_a_session_that_cannot_be_understood_costs_no_other(birds: Home, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -212,10 +193,10 @@ def test_a_session_that_cannot_be_understood_costs_no_other(birds: Home, monkeyp
         patch.setattr(opencode_stores, "told", mistaken)
         report = birds.reindex()
     assert (report.sources_failed, report.sessions_changed) == (1, 2)
-    assert [why for _, why in health(birds).problems] == ["could not be understood (TypeError)"]
+    assert [why for _, why in health(birds, "opencode").problems] == ["could not be understood (TypeError)"]
     add(birds, "crane", 3, "Still more")
     assert birds.reindex().messages_new == 2
-    assert health(birds).problems == ()
+    assert health(birds, "opencode").problems == ()
 
 
 def test_session_read_while_the_agent_began_to_write_is_read_again(birds: Home) -> None:
@@ -264,13 +245,13 @@ def test_forgotten_session_stays_out_and_comes_in_when_it_is_let_in(birds: Home)
     add(birds, "heron", 2, "More")
     add(birds, "stork", 2, "More")
     birds.reindex()
-    assert (list(birds.stored()), health(birds).skipped) == (
+    assert (list(birds.stored()), health(birds, "opencode").skipped) == (
         ["opencode:ses_crane", "opencode:ses_heron"],
         {"forgotten": 1},
     )
     assert birds.aj("forget", "--undo", "ses_stork").returncode == 0
     birds.reindex()
-    assert (len(birds.stored()), health(birds).skipped) == (3, {})
+    assert (len(birds.stored()), health(birds, "opencode").skipped) == (3, {})
 
 
 # --- growth ----------------------------------------------------------------------------------------------
@@ -449,104 +430,3 @@ def test_memory_does_not_grow_with_the_database(home: Home, monkeypatch: pytest.
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 12_000_000  # of 20 MB
-
-
-# --- Cursor's editor -------------------------------------------------------------------------------------
-
-
-def editor(home: Home) -> Path:
-    return home.path / ".config" / "Cursor" / "User"
-
-
-def wrong(home: Home) -> None:
-    """As misprint() does."""
-    with changed(editor(home) / "globalStorage" / "state.vscdb") as db:
-        db.execute("UPDATE cursorDiskKV SET value = replace(value, 'Tell me', 'Told me') WHERE key LIKE 'bubbleId:%'")
-
-
-@pytest.fixture
-def chats(home: Home) -> Home:
-    state = State(editor(home))
-    state.composer(bubble("a", 1, "Tell me of the heron"), bubble("b", 2, "A heron it is"))
-    state.composer(bubble("a", 1, "Tell me of the stork"), composer_id=OTHER_CHAT).close()
-    home.reindex()
-    return home
-
-
-def test_only_the_chat_that_changed_is_read_again(chats: Home) -> None:
-    wrong(chats)
-    state = State(editor(chats))
-    state.put(f"bubbleId:{OTHER_CHAT}:a", bubble("a", 1, "Told me of the stork and more")).close()
-    report = chats.reindex()
-    assert (report.sources_read, report.sessions_changed, report.messages_changed) == (1, 1, 1)
-    assert read_again(chats) == [OTHER_CHAT]
-    chats.reindex(full=True)
-    assert read_again(chats) == [COMPOSER, OTHER_CHAT]
-
-
-def test_what_stands_beside_a_chat_is_part_of_its_mark(chats: Home, tmp_path: Path) -> None:
-    """Its header, the workspace that lists it, the chat that started it: each changes it without touching it."""
-    user_folder = editor(chats)
-    key, other = f"cursor-ide:{COMPOSER}", f"cursor-ide:{OTHER_CHAT}"
-
-    def session(name: str) -> Any:
-        chats.reindex()
-        with chats.journal() as journal:
-            return journal.session(name).session
-
-    listed = {"composer.composerData": {"allComposers": [{"composerId": COMPOSER}]}}
-    workspace(user_folder, "file:///home/me/listed", **listed).close()
-    state = State(user_folder)
-    state.put("unrelated", "x")
-    assert session(key).workspace == "/home/me/listed"
-    state.header(name="From the header", workspaceIdentifier=placed("/home/me/placed"))
-    assert session(key).workspace == "/home/me/placed"
-    state.composer(
-        bubble("a", 1, "Tell me of the heron"), bubble("b", 2, "A heron it is"), subagentComposerIds=[OTHER_CHAT]
-    )
-    state.close()
-    chats.reindex()
-    assert list(chats.stored()) == [key, f"{key}/agent-{OTHER_CHAT}", other]
-
-
-def test_bubbles_of_no_chat_are_counted_once(chats: Home) -> None:
-    state = State(editor(chats))
-    state.put("bubbleId:gone:b1", bubble("b1", 1, "of a chat that was deleted"))
-    state.put(f"bubbleId:{COMPOSER}:unlisted", bubble("unlisted", 1, "not in its chat's order"))
-    for number in range(2):
-        state.put(f"bubbleId:{OTHER_CHAT}:a", bubble("a", 1, "Tell me more" + "!" * number))
-        chats.reindex()
-        assert health(chats, "cursor-ide").skipped == {"bubble/of no chat": 2}
-    state.db.execute("DELETE FROM cursorDiskKV WHERE key LIKE 'bubbleId:gone:%'")
-    state.close()
-    chats.reindex()
-    assert health(chats, "cursor-ide").skipped == {"bubble/of no chat": 1}
-
-
-@settings(RELAXED, max_examples=12)
-@given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 3), st.sampled_from("abc")), min_size=1, max_size=6))
-def test_journal_that_followed_the_editor_equals_a_fresh_one(steps: list[tuple[str, int, str]]) -> None:
-    """Each step a chat, how many answers it has, and the chat it says it started: the first time it is told, for a
-    chat that is somebody's sub-agent only later is a session of its own until then."""
-    with tempfile.TemporaryDirectory() as folder:
-        home = Home(Path(folder) / "home", {"AJ_HOME": str(Path(folder) / "aj")})
-        state = State(editor(home))
-        for name, answers, title in steps:
-            asked = bubble("q", 1, "Tell me", createdAt=1786948300000)
-            told = [bubble(f"b{n}", 2, f"answer {n}", createdAt=1786948300000 + n) for n in range(answers)]
-            state.composer(asked, *told, composer_id=name, name=title * (answers + 1))
-            home.reindex()
-        state.close()
-        home.reindex()
-        expected = {key: len(rows) for key, rows in home.stored().items()}
-        assert set(expected) == {f"cursor-ide:{name}" for name, _, _ in steps}
-        fresh = Home(home.path, {"AJ_HOME": str(Path(folder) / "fresh")})
-        fresh.reindex()
-        last = {name: answers for name, answers, _ in steps}
-        with home.journal() as one, fresh.journal() as other:
-            grown, whole = contents(one), contents(other)
-        for name, answers in last.items():
-            key = f"cursor-ide:{name}"
-            assert grown[0][key][0] == whole[0][key][0]
-            assert [row for row in grown[1][key] if not row[2]] == whole[1][key]
-            assert len(whole[1][key]) == answers + 1
