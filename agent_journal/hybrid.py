@@ -33,6 +33,8 @@ FLOOR = 2.0  # deviations above the usual; nearer ones than that exist for every
 # questions of five talks of ten messages 18 then find theirs, not 15; one in seven about soup finds something, too.
 LENIENCE = 0.7
 KNOWN_SHARE = 0.5  # of the query's words must be words: to nonsense everything is equally near, and something nearest
+UNREAD = "{} knows too few of these words"
+GUESSED = "none of these words is one to {}: what is near to them may be so by chance"
 NO_TEXTS = np.empty((0, 0), np.float32)
 MASKABLE = 20_000  # messages a filter may leave to be marked before the search; above, hits are filtered as they come
 
@@ -139,20 +141,19 @@ class Hybrid:
         kept = [int(m) for m in messages if int(m) in places][:MOST_NEAR]
         return [places[m] for m in kept], {m: nearness[m] for m in kept}, self._strengths(kept)
 
-    @property
-    def is_guess(self) -> bool:
-        """Meaning was asked for alone, and nothing of the query means anything to the model."""
-        return self.mode == "semantic" and self.embedder.is_semantic and not familiar(self.lookup, self.embedder)
-
     def _has_a_say(self) -> bool:
         """Beside words, a model that knows none of them would bring in what it gives no point for."""
         strict = self.mode != "semantic" and self.embedder.is_semantic
         return not (strict and not familiar(self.lookup, self.embedder)) and understood(self.lookup, self.embedder)
 
-    @property
-    def unread(self) -> bool:
-        """Whether the model was not asked because it knows too few of the words."""
-        return self.embedder.is_semantic and not self._has_a_say()
+    def doubt(self, *, empty: bool) -> str:
+        """Why nothing is near to what is no word to the model, as nonsense; or why what is near may not be meant."""
+        if not self.embedder.is_semantic:
+            return ""
+        if empty:
+            return "" if self._has_a_say() else UNREAD.format(self.embedder.name)
+        guessed = self.mode == "semantic" and not familiar(self.lookup, self.embedder)
+        return GUESSED.format(self.embedder.name) if guessed else ""
 
     def _mask(self, seq: int) -> NDArray[np.bool_] | None:
         if not self.lookup.query.filters() and not any(isinstance(w, Phrase) for w in self.lookup.query.words()):

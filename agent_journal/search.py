@@ -50,8 +50,6 @@ ELSEWHERE = "in: leaves out what was said, and the rest is searched by words"
 ONLY_NAMES = "only filters, names or patterns were asked for"
 ONLY_SIGNS = "no letter or digit was asked for, and signs are not searched"
 BY_DATE = "sorted by date"
-UNREAD = "{} knows too few of these words"
-GUESSED = "none of these words is one to {}: what is near to them may be so by chance"
 
 T = TypeVar("T")
 
@@ -282,7 +280,8 @@ class Journal:
         page = _pinned(page, lookup)
         if not found.messages or not page.offset:
             notes = (*notes, *self._unmet(lookup, redactor, empty=not found.messages))
-        notes = (*notes, *_read_by_model(hybrid, empty=not found.messages))
+        if hybrid and (doubt := hybrid.doubt(empty=not found.messages)):
+            notes = (*notes, doubt)
         around = self.config.search.default_context if context is None else context
         with self.store.snapshot():  # or what another process forgets meanwhile would look like damage
             matches = self._matches(Asked(lookup, hybrid, found.parts, redactor), found.candidates, page.offset, around)
@@ -494,13 +493,6 @@ class Journal:
         from agent_journal.health import examined
 
         return examined(self)
-
-
-def _read_by_model(hybrid: Hybrid | None, *, empty: bool) -> tuple[str, ...]:
-    """Why nothing is near to what is no word to the model, as nonsense; or why what is near may not be meant."""
-    if hybrid and empty and hybrid.unread:
-        return (UNREAD.format(hybrid.embedder.name),)
-    return (GUESSED.format(hybrid.embedder.name),) if hybrid and not empty and hybrid.is_guess else ()
 
 
 def _pinned(page: paging.Page, lookup: Lookup) -> paging.Page:

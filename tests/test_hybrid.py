@@ -17,11 +17,11 @@ from process import Aj, two_sessions
 
 from agent_journal import semantics
 from agent_journal.answer import Answer, Totals
+from agent_journal.hybrid import GUESSED, UNREAD
 from agent_journal.index import model
 from agent_journal.query import parse
 from agent_journal.render.style import Look
 from agent_journal.render.terminal import status_lines
-from agent_journal.search import GUESSED, UNREAD
 
 needs_model = pytest.mark.skipif(model.bundled() is None, reason="this checkout has no bundled model")
 
